@@ -1,0 +1,154 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <functional>
+#include <memory>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "absl/status/status.h"
+#include "absl/status/statusor.h"
+#include "absl/time/time.h"
+#include "absl/types/span.h"
+
+namespace disttrain::transport {
+
+// One life of one rank: a rank that was made again has a higher incarnation.
+struct PeerId {
+  int rank = 0;
+  int incarnation = 0;
+  bool operator==(const PeerId&) const = default;
+};
+
+struct PeerAddress {
+  PeerId id;
+  std::string address;  // "host:port", "[v6]:port" or "unix:/path"
+};
+
+// Bytes to send; `owner` keeps them alive until they are written.
+struct ConstBuffer {
+  const void* data = nullptr;
+  size_t size = 0;
+  std::shared_ptr<const void> owner;
+};
+
+// Memory to read into; `owner` keeps it alive.
+struct MutableBuffer {
+  void* data = nullptr;
+  size_t size = 0;
+  std::shared_ptr<void> owner;
+};
+
+// A small header and bytes that follow it. Nothing is copied: buffers are
+// written from and read into the memory they name.
+struct Message {
+  std::string header;
+  std::vector<ConstBuffer> buffers;
+};
+
+struct ReceivedMessage {
+  std::string header;
+  std::vector<MutableBuffer> buffers;
+};
+
+// Checked on both sides, on receipt before anything is allocated.
+struct Limits {
+  size_t header_bytes = 16 << 20;
+  size_t buffers = 4096;
+  uint64_t message_bytes = uint64_t{16} << 30;
+  // Bytes waiting in one connection's send queue; above it Send blocks.
+  uint64_t send_queue_bytes = uint64_t{64} << 20;
+};
+
+// What an Endpoint tells the layer above.
+//
+// Threads: called on whichever thread is reading (a pool thread, or one that
+// waits in Endpoint::Wait). That thread is the leader and nobody else reads
+// until it returns or calls Endpoint::ReleaseLeadership, which it must do before
+// anything that may block or take long, above all before user code.
+class Handler {
+ public:
+  virtual ~Handler() = default;
+
+  // Memory for the buffers of a message whose header has come. Every size has
+  // passed the limits. An error drops the connection and names the peer.
+  virtual absl::StatusOr<std::vector<MutableBuffer>> Allocate(
+      PeerId from, std::string_view header, absl::Span<const uint64_t> sizes) = 0;
+
+  virtual void OnMessage(PeerId from, ReceivedMessage message) = 0;
+
+  // The connection to `peer` ended without a goodbye, or never came to be.
+  // Called once per incarnation. Queued messages to it are dropped.
+  virtual void OnPeerLost(PeerId peer, const absl::Status& reason) = 0;
+};
+
+struct EndpointOptions {
+  std::string job_uid;
+  int attempt = 0;
+  PeerId self;
+  // "unix:/folder/name.sock", or "host:0" (the kernel chooses the port).
+  std::string listen;
+  Limits limits;
+  // Threads that read and run methods: started as they are needed.
+  int max_threads = 512;
+  absl::Duration connect_timeout = absl::Seconds(10);
+};
+
+// This process's data connections: listens, dials on demand, one connection per
+// pair of ranks (if both dial, the one from the lower rank stays).
+//
+// Threads: thread-safe. Leader and followers: one thread at a time polls and
+// reads; it runs the handler itself, after another one has taken over reading.
+class Endpoint {
+ public:
+  // Binds and listens, so that address() can be published in Join; accepts
+  // only after Start. Errors: INVALID_ARGUMENT (address), ALREADY_EXISTS (in use).
+  static absl::StatusOr<std::unique_ptr<Endpoint>> Listen(const EndpointOptions& options);
+
+  virtual ~Endpoint() = default;
+
+  // What peers dial: a concrete port, never a wildcard's.
+  virtual std::string address() const = 0;
+
+  // From here on peers are accepted and may be called. `handler` outlives Close().
+  virtual void Start(std::vector<PeerAddress> peers, Handler* handler) = 0;
+
+  // A peer came back under a higher incarnation: the older one is forgotten.
+  virtual void Replace(const PeerAddress& peer) = 0;
+
+  // Queues `message`, dialling first if need be. Order between two ranks is kept
+  // per message size class only (small messages pass large ones).
+  // Blocking: only while the send queue is over its limit, until `deadline`.
+  // Errors: UNAVAILABLE (peer lost), DEADLINE_EXCEEDED (queue full),
+  // INVALID_ARGUMENT (over a limit), CANCELLED (closed).
+  virtual absl::Status Send(int rank, Message message, absl::Time deadline) = 0;
+
+  // Lends this thread to reading until `done()` or `deadline`; `done` is looked
+  // at after each message and after each Wake(). Returns done().
+  virtual bool Wait(const std::function<bool()>& done, absl::Time deadline) = 0;
+
+  // Something that a `done` in Wait looks at has changed.
+  virtual void Wake() = 0;
+
+  // For a Handler: lets another thread read from here on. Does nothing when the
+  // calling thread is not the leader.
+  virtual void ReleaseLeadership() = 0;
+
+  // Tells all peers goodbye, so that the ends of connections are no losses,
+  // writes what is queued (until `deadline`), closes, joins the threads.
+  virtual void Close(absl::Time deadline) = 0;
+
+  struct Statistics {
+    uint64_t sent_bytes = 0;
+    uint64_t received_bytes = 0;
+    int threads = 0;
+    int idle_threads = 0;
+    int connections = 0;
+  };
+  virtual Statistics statistics() const = 0;
+};
+
+}  // namespace disttrain::transport
