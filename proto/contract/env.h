@@ -39,7 +39,8 @@ inline constexpr char kReportInterval[] = "DISTTRAIN_REPORT_INTERVAL";
 // Name of the pod (downward API) or of the local process.
 inline constexpr char kPodName[] = "DISTTRAIN_POD_NAME";
 // File that takes the termination message; default kTerminationLog.
-inline constexpr char kTerminationMessagePath[] = "DISTTRAIN_TERMINATION_MESSAGE_PATH";
+inline constexpr char kTerminationMessagePath[] =
+    "DISTTRAIN_TERMINATION_MESSAGE_PATH";
 inline constexpr char kTerminationLog[] = "/dev/termination-log";
 // "json" (default when standard error is no terminal) or "text".
 inline constexpr char kLogFormat[] = "DISTTRAIN_LOG_FORMAT";
@@ -57,10 +58,12 @@ inline constexpr char kRoleRank[] = "ROLE_RANK";
 inline constexpr char kRoleWorldSize[] = "ROLE_WORLD_SIZE";
 inline constexpr char kMasterAddr[] = "MASTER_ADDR";
 inline constexpr char kMasterPort[] = "MASTER_PORT";
-inline constexpr char kTorchelasticRestartCount[] = "TORCHELASTIC_RESTART_COUNT";
+inline constexpr char kTorchelasticRestartCount[] =
+    "TORCHELASTIC_RESTART_COUNT";
 inline constexpr char kTorchelasticMaxRestarts[] = "TORCHELASTIC_MAX_RESTARTS";
 inline constexpr char kTorchelasticRunId[] = "TORCHELASTIC_RUN_ID";
-inline constexpr char kTorchelasticUseAgentStore[] = "TORCHELASTIC_USE_AGENT_STORE";
+inline constexpr char kTorchelasticUseAgentStore[] =
+    "TORCHELASTIC_USE_AGENT_STORE";
 // A plain `torchrun x.py` reads these.
 inline constexpr char kPetNnodes[] = "PET_NNODES";
 inline constexpr char kPetNprocPerNode[] = "PET_NPROC_PER_NODE";

@@ -11,8 +11,9 @@ enum class ExitCode : int {
   kUsage = 64,     // command line: no restart
   kData = 65,      // checkpoint or input data: no restart
   kBug = 70,       // a broken invariant of ours: counted restart
-  kPeerLost = 75,  // a peer or the network was lost, or told to stop: free restart
-  kConfig = 78,    // environment, parameters: no restart
+  kPeerLost =
+      75,  // a peer or the network was lost, or told to stop: free restart
+  kConfig = 78,  // environment, parameters: no restart
 };
 
 }  // namespace disttrain

@@ -16,16 +16,19 @@ constexpr size_t kMaxCauseBytes = 3000;
 std::string Shortened(std::string text) {
   if (text.size() <= kMaxCauseBytes) return text;
   size_t end = kMaxCauseBytes;
-  while (end > 0 && (static_cast<unsigned char>(text[end]) & 0xC0) == 0x80) --end;
+  while (end > 0 && (static_cast<unsigned char>(text[end]) & 0xC0) == 0x80)
+    --end;
   text.resize(end);
   return text + "…";
 }
 
 std::string Dump(const TerminationMessage& message, const std::string& cause) {
-  nlohmann::ordered_json json = {
-      {"rank", message.rank},  {"role", message.role},
-      {"cause", cause},        {"step", message.step},
-      {"exitCode", message.exit_code}, {"timeMs", message.time_ms}};
+  nlohmann::ordered_json json = {{"rank", message.rank},
+                                 {"role", message.role},
+                                 {"cause", cause},
+                                 {"step", message.step},
+                                 {"exitCode", message.exit_code},
+                                 {"timeMs", message.time_ms}};
   if (message.failed_rank) json["failedRank"] = *message.failed_rank;
   // Bytes that are not UTF-8 become U+FFFD instead of an exception.
   return json.dump(-1, ' ', false, nlohmann::json::error_handler_t::replace);
@@ -40,8 +43,10 @@ std::string ToJson(const TerminationMessage& message) {
   return Dump(message, "too long to escape; see the log");
 }
 
-std::optional<TerminationMessage> ParseTerminationMessage(std::string_view text) {
-  const auto json = nlohmann::json::parse(text, nullptr, /*allow_exceptions=*/false);
+std::optional<TerminationMessage> ParseTerminationMessage(
+    std::string_view text) {
+  const auto json =
+      nlohmann::json::parse(text, nullptr, /*allow_exceptions=*/false);
   if (!json.is_object()) return std::nullopt;
   const auto integer = [&json](const char* key) -> std::optional<int64_t> {
     const auto found = json.find(key);
@@ -50,7 +55,8 @@ std::optional<TerminationMessage> ParseTerminationMessage(std::string_view text)
   };
   const auto text_of = [&json](const char* key) -> std::string {
     const auto found = json.find(key);
-    return found != json.end() && found->is_string() ? found->get<std::string>() : "";
+    return found != json.end() && found->is_string() ? found->get<std::string>()
+                                                     : "";
   };
   const auto rank = integer("rank");
   if (!rank || !json.contains("cause")) return std::nullopt;
@@ -61,7 +67,8 @@ std::optional<TerminationMessage> ParseTerminationMessage(std::string_view text)
   message.step = integer("step").value_or(0);
   message.exit_code = static_cast<int>(integer("exitCode").value_or(0));
   message.time_ms = integer("timeMs").value_or(0);
-  if (const auto failed = integer("failedRank")) message.failed_rank = static_cast<int>(*failed);
+  if (const auto failed = integer("failedRank"))
+    message.failed_rank = static_cast<int>(*failed);
   return message;
 }
 

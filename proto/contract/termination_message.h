@@ -30,6 +30,7 @@ struct TerminationMessage {
 std::string ToJson(const TerminationMessage& message);
 
 // Absent if `text` is not such a line: then it is a foreign program's message.
-std::optional<TerminationMessage> ParseTerminationMessage(std::string_view text);
+std::optional<TerminationMessage> ParseTerminationMessage(
+    std::string_view text);
 
 }  // namespace disttrain

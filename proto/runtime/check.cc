@@ -9,7 +9,8 @@
 namespace disttrain {
 
 void CheckFailed(const char* file, int line, const char* condition) {
-  std::fprintf(stderr, "%s:%d: check failed: %s (a bug of disttrain)\n", file, line, condition);
+  std::fprintf(stderr, "%s:%d: check failed: %s (a bug of disttrain)\n", file,
+               line, condition);
   std::_Exit(static_cast<int>(ExitCode::kBug));
 }
 

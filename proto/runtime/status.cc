@@ -10,12 +10,14 @@ namespace disttrain {
 
 absl::Status FromGrpc(const grpc::Status& status) {
   if (status.ok()) return absl::OkStatus();
-  return absl::Status(static_cast<absl::StatusCode>(status.error_code()), status.error_message());
+  return absl::Status(static_cast<absl::StatusCode>(status.error_code()),
+                      status.error_message());
 }
 
 grpc::Status ToGrpc(const absl::Status& status) {
   if (status.ok()) return grpc::Status::OK;
-  return grpc::Status(static_cast<grpc::StatusCode>(status.code()), Message(status));
+  return grpc::Status(static_cast<grpc::StatusCode>(status.code()),
+                      Message(status));
 }
 
 std::string Message(const absl::Status& status) {
@@ -28,13 +30,15 @@ absl::Status Annotate(const absl::Status& status, const std::string& context) {
 }
 
 bool IsRetryable(const absl::Status& status) {
-  return absl::IsUnavailable(status) || absl::IsDeadlineExceeded(status) || absl::IsAborted(status);
+  return absl::IsUnavailable(status) || absl::IsDeadlineExceeded(status) ||
+         absl::IsAborted(status);
 }
 
 ExitCode ExitCodeFor(const absl::Status& status) {
   if (status.ok()) return ExitCode::kDone;
   if (IsRetryable(status)) return ExitCode::kPeerLost;
-  if (absl::IsInvalidArgument(status) || absl::IsFailedPrecondition(status)) return ExitCode::kConfig;
+  if (absl::IsInvalidArgument(status) || absl::IsFailedPrecondition(status))
+    return ExitCode::kConfig;
   if (absl::IsDataLoss(status)) return ExitCode::kData;
   return ExitCode::kException;
 }

@@ -29,8 +29,8 @@ absl::Status Annotate(const absl::Status& status, const std::string& context);
 // Unavailable, DeadlineExceeded, Aborted.
 bool IsRetryable(const absl::Status& status);
 
-// OK is kDone, retryable kPeerLost, InvalidArgument and FailedPrecondition kConfig,
-// DataLoss kData, the rest kException.
+// OK is kDone, retryable kPeerLost, InvalidArgument and FailedPrecondition
+// kConfig, DataLoss kData, the rest kException.
 ExitCode ExitCodeFor(const absl::Status& status);
 
 // Waits between tries: `initial`, doubled up to `max`.
@@ -50,17 +50,18 @@ absl::Status RetryUntil(absl::Time deadline, const Backoff& backoff,
 #define DISTTRAIN_CONCAT_(a, b) DISTTRAIN_CONCAT_INNER_(a, b)
 
 // Returns from the calling function if `expression` is not OK.
-#define RETURN_IF_ERROR(expression)                             \
-  do {                                                          \
-    if (absl::Status status_ = (expression); !status_.ok()) {   \
-      return status_;                                           \
-    }                                                           \
+#define RETURN_IF_ERROR(expression)                           \
+  do {                                                        \
+    if (absl::Status status_ = (expression); !status_.ok()) { \
+      return status_;                                         \
+    }                                                         \
   } while (false)
 
 // Assigns the value of a StatusOr, or returns its error.
 // NOLINTBEGIN(bugprone-macro-parentheses)
-#define ASSIGN_OR_RETURN(target, expression) \
-  ASSIGN_OR_RETURN_IMPL_(DISTTRAIN_CONCAT_(status_or_, __LINE__), target, expression)
+#define ASSIGN_OR_RETURN(target, expression)                              \
+  ASSIGN_OR_RETURN_IMPL_(DISTTRAIN_CONCAT_(status_or_, __LINE__), target, \
+                         expression)
 #define ASSIGN_OR_RETURN_IMPL_(result, target, expression) \
   auto result = (expression);                              \
   if (!result.ok()) return result.status();                \

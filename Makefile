@@ -1,0 +1,51 @@
+# SPDX-License-Identifier: Apache-2.0
+# The project's commands; each is a thin call of docker/install-deps.sh and the
+# presets in CMakePresets.json.
+SHELL := /bin/bash
+.SHELLFLAGS := -eu -o pipefail -c
+.DEFAULT_GOAL := help
+.PHONY: help deps build demo test test-dev test-asan test-tsan soak bench lint format clean
+MAKEFLAGS += --no-print-directory
+
+# Cores to build and test with.
+JOBS ?= $(shell nproc)
+# What clang-format and clang-tidy look at.
+SOURCES = $(shell git ls-files '*.h' '*.cc')
+
+help: ## this list
+	@awk -F ':.*## ' '/^[a-z-]+:.*## / {printf "  make %-8s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
+
+deps:
+	@docker/install-deps.sh
+
+build: deps ## everything into build/bin
+	@cmake --preset dev --log-level=WARNING > /dev/null
+	@cmake --build --preset dev --parallel $(JOBS)
+
+demo: build ## CartPole, solved by real processes on this machine
+	@build/bin/dtj run -f manifests/cartpole.yaml
+
+test: deps test-dev test-asan test-tsan ## all tests, also under the sanitizers
+	@echo "all tests passed"
+
+test-dev test-asan test-tsan: test-%:
+	@echo "== $* =="
+	@cmake --preset $* --log-level=WARNING > /dev/null
+	@cmake --build --preset $* --parallel $(JOBS)
+	@ctest --preset $* --parallel $(JOBS)
+
+soak: build ## the fault tests, again and again (SOAK_ROUNDS=20)
+	@ctest --preset dev --label-regex integration --repeat until-fail:$(or $(SOAK_ROUNDS),20)
+
+bench: build ## figures, beside those of a raw socket
+	@tests/bench/run
+
+lint: build ## clang-format and clang-tidy, as CONTRIBUTING.md says
+	@clang-format-14 --dry-run --Werror $(SOURCES)
+	@clang-tidy-14 -p build --quiet $(filter %.cc,$(SOURCES))
+
+format: ## clang-format over all sources
+	@clang-format-14 -i $(SOURCES)
+
+clean: ## remove build/
+	@rm -rf build
