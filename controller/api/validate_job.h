@@ -1,0 +1,42 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <string>
+#include <vector>
+
+#include "controller/api/field_error.h"
+#include "controller/api/job.h"
+#include "controller/api/parse_job.h"
+
+namespace disttrain {
+
+inline constexpr size_t kMaxJobName = 40;
+inline constexpr size_t kMaxRoleName = 12;
+inline constexpr size_t kMaxRoles = 32;
+inline constexpr int kMaxReplicas = 9999;
+inline constexpr int kMaxProcessesPerPod = 128;
+// Processes of one job; the roster of more would not fit one message.
+inline constexpr int kMaxWorldSize = 65536;
+inline constexpr size_t kMaxParametersSize = size_t{64} << 10;
+inline constexpr size_t kMaxRules = 20;
+inline constexpr size_t kMaxMessagePattern = 256;
+
+// The rules that a job must obey as a whole and field by field, on a job whose
+// types were right. Empty: valid. Pure.
+std::vector<FieldError> ValidateJob(const Job& job,
+                                    const AdmissionOptions& options = {});
+
+// What may not change between two versions of a job: managedBy never; roles
+// (names, order, number, fixed sizes) and the queue only while one of the two
+// is suspended. Pure.
+std::vector<FieldError> ValidateUpdate(const JobSpec& before,
+                                       const JobSpec& after);
+
+// What the resource can say but this version does not act on: each use is
+// refused by name rather than ignored. Reason NotSupported. Pure.
+std::vector<FieldError> UnsupportedFields(const JobSpec& spec);
+
+// The same as a status; OK if everything is acted on.
+absl::Status RefuseUnsupported(const JobSpec& spec);
+
+}  // namespace disttrain
