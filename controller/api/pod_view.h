@@ -12,59 +12,55 @@ namespace disttrain {
 
 enum class PodPhase { kPending, kRunning, kSucceeded, kFailed, kUnknown };
 
-// How a container ended.
-struct ContainerExit {
-  int exit_code = 0;
-  int signal = 0;       // 0: not by a signal, or the runtime did not say
-  std::string reason;   // "OOMKilled", "Error", ...
-  std::string message;  // the termination message
-  std::optional<absl::Time> started_at;
-  std::optional<absl::Time> finished_at;
-};
-
-// What the reconcile code keeps of a pod: a few hundred bytes instead of the
-// object. "" and nullopt: absent.
+// What decisions need to know of a pod: an extract of its JSON. The container
+// looked at is the main one: the annotation
+// kubectl.kubernetes.io/default-container names it, else it is the first.
 struct PodView {
   std::string name;
-  std::string namespace_;
   std::string uid;
   std::string resource_version;
-  // Of the owner reference with controller: true.
-  std::string owner_uid;
-
-  // From our labels; -1 if absent or no number.
+  std::string job_name;   // label
+  std::string owner_uid;  // the controlling owner's; "": none
   std::string role;
-  int index = -1;
+  int role_index = -1;  // -1: the label is missing or malformed; so below
   int rank = -1;
   int attempt = -1;
   int incarnation = 0;
 
   PodPhase phase = PodPhase::kPending;
-  std::string reason;      // status.reason: "Evicted", "NodeShutdown", ...
-  std::string message;     // status.message
-  std::string node;        // spec.nodeName
-  bool scheduled = false;  // condition PodScheduled is True, or node is set
-  std::string unschedulable_message;  // of PodScheduled=False
-  bool ready = false;                 // condition Ready is True
-  std::string disruption_reason;      // of condition DisruptionTarget=True
-  std::string disruption_message;
-  std::optional<absl::Time> created_at;
-  std::optional<absl::Time> started_at;  // status.startTime
-  // When the pod must be gone (the grace is already in it).
+  // Scheduled to a node (spec.nodeName), and the node's name.
+  bool bound = false;
+  std::string node;
+  std::string pod_ip;
+  bool ready = false;         // condition Ready
+  bool main_running = false;  // the main container runs
+  bool main_started = false;  // it runs or has ended
+  bool being_deleted = false;
   std::optional<absl::Time> deletion_time;
-  std::optional<int> deletion_grace_seconds;
+  std::optional<absl::Time> creation_time;
 
-  // The main container: named by the annotation
-  // kubectl.kubernetes.io/default-container, else the first one.
-  std::string main_container;
-  bool main_running = false;
-  std::string waiting_reason;  // "ImagePullBackOff", "InvalidImageName", ...
-  std::string waiting_message;
-  std::optional<ContainerExit> exit;
+  // status.reason ("Evicted", "NodeLost"…), else the main container's reason
+  // for waiting ("ImagePullBackOff") or ending ("OOMKilled", "Error").
+  std::string reason;
+  std::string message;
+  bool disruption_target = false;  // condition DisruptionTarget=True
+  std::string disruption_reason;   // its reason
+  // Why it has no node yet: condition PodScheduled=False; "": it has, or
+  // nobody said so.
+  std::string unschedulable_reason;
+
+  // Once the main container has ended.
+  std::optional<int> exit_code;
+  std::optional<int> signal;  // also from exit codes 129..192
+  std::string termination_message;
+  std::optional<absl::Time> finished_at;
 };
 
-// Reads what it finds: a field of another type counts as absent, so that an odd
-// object cannot stop the controller.
+// Never fails: what is missing or of a wrong type keeps its default, since pods
+// come from other people's programs too.
 PodView PodViewFromJson(const Json& pod);
+
+// "KILL" for 9; the number itself for those without a name.
+std::string SignalName(int signal);
 
 }  // namespace disttrain
