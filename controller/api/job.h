@@ -5,6 +5,7 @@
 #include <map>
 #include <optional>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "nlohmann/json.hpp"
@@ -21,6 +22,7 @@ struct Elastic {
   int min_replicas = 1;
   int max_replicas = 1;
   int shrink_after_seconds = 60;
+  bool operator==(const Elastic&) const = default;
 };
 
 struct Role {
@@ -31,12 +33,15 @@ struct Role {
   std::string start_after;  // "": at once
   RestartScope restart = RestartScope::kGang;
   std::optional<Elastic> elastic;
-  Json pod_template = Json::object();  // PodTemplateSpec; {}: the chart's defaults
+  Json pod_template =
+      Json::object();  // PodTemplateSpec; {}: the chart's defaults
+  bool operator==(const Role&) const = default;
 };
 
 struct Rendezvous {
   int port = 29400;
   int timeout_seconds = 300;
+  bool operator==(const Rendezvous&) const = default;
 };
 
 enum class FailureAction { kFail, kRestart, kRestartFree, kIgnore };
@@ -52,12 +57,14 @@ struct FailureRule {
   std::vector<std::string> conditions;
   std::vector<std::string> roles;
   std::string message_pattern;  // "": none
+  bool operator==(const FailureRule&) const = default;
 };
 
 struct RestartBackoff {
   int initial_seconds = 5;
   int max_seconds = 300;
   int reset_after_seconds = 1800;
+  bool operator==(const RestartBackoff&) const = default;
 };
 
 struct FailurePolicy {
@@ -67,6 +74,7 @@ struct FailurePolicy {
   std::string preset = "Default";  // Default | KubeflowExitCode
   RestartBackoff backoff;
   std::vector<FailureRule> rules;
+  bool operator==(const FailurePolicy&) const = default;
 };
 
 enum class SuccessMode { kAllRanks, kRank0, kAnyRank };
@@ -76,11 +84,13 @@ struct MetricTarget {
   std::string op = "GreaterOrEqual";  // GreaterOrEqual | LessOrEqual
   double threshold = 0;
   int consecutive_reports = 1;
+  bool operator==(const MetricTarget&) const = default;
 };
 
 struct SuccessPolicy {
   SuccessMode mode = SuccessMode::kAllRanks;
   std::optional<MetricTarget> metric;
+  bool operator==(const SuccessPolicy&) const = default;
 };
 
 // 0 is off.
@@ -88,6 +98,7 @@ struct Deadlines {
   int pending_seconds = 0;
   int64_t active_seconds = 0;
   int progress_seconds = 0;
+  bool operator==(const Deadlines&) const = default;
 };
 
 enum class CleanupPodPolicy { kRunning, kAll, kNone };
@@ -96,6 +107,7 @@ struct Cleanup {
   CleanupPodPolicy pod_policy = CleanupPodPolicy::kRunning;
   std::optional<int64_t> ttl_seconds_after_finished;
   std::optional<int64_t> ttl_seconds_after_failed;
+  bool operator==(const Cleanup&) const = default;
 };
 
 struct Scheduling {
@@ -105,12 +117,14 @@ struct Scheduling {
   std::optional<int> min_member;
   int schedule_timeout_seconds = 300;
   Json topology;  // null: none
+  bool operator==(const Scheduling&) const = default;
 };
 
 struct Network {
   bool tls_required = true;
   bool collectives_encrypted = false;
   bool job_only_policy = true;
+  bool operator==(const Network&) const = default;
 };
 
 struct Checkpoint {
@@ -120,12 +134,14 @@ struct Checkpoint {
   bool retain = true;
   std::string resume = "Latest";  // Latest | None | Step:<n>
   bool save_on_termination = true;
+  bool operator==(const Checkpoint&) const = default;
 };
 
 struct Reporting {
   int interval_seconds = 10;
   int metrics_port = 9400;
   bool tensorboard = false;
+  bool operator==(const Reporting&) const = default;
 };
 
 struct JobSpec {
@@ -144,6 +160,7 @@ struct JobSpec {
   Network network;
   std::optional<Checkpoint> checkpoint;
   Reporting reporting;
+  bool operator==(const JobSpec&) const = default;
 };
 
 struct Job {
@@ -159,10 +176,17 @@ struct Job {
   JobSpec spec;
   // As stored: {} on a new job. reconcile/job_status owns its shape.
   Json status = Json::object();
+  bool operator==(const Job&) const = default;
 };
 
-// Processes in each pod of `role`.
-int ProcessesPerPod(const Role& role);
+// The container that runs the program: the one called `name`, or the first one
+// if `name` is "". nullptr if the template gives none (the chart's default
+// container runs then) or none of that name.
+const Json* MainContainer(const Role& role, const std::string& name);
+
+// Processes in each pod of `role`: what it says, else the nvidia.com/gpu limit
+// of its main container (JobSpec::main_container), else 1.
+int ProcessesPerPod(const Role& role, const std::string& main_container = "");
 
 // Sum over roles of replicas x processes per pod.
 int WorldSize(const JobSpec& spec);

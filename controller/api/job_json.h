@@ -6,7 +6,8 @@
 namespace disttrain {
 
 // The job as a DistTrainingJob object. Defaults are written out; what is
-// optional and absent stays absent. ParseJob of the result gives `job` again.
+// optional and absent stays absent. ParseJob of the result gives `job` again,
+// but for being_deleted: the deletionTimestamp is the API server's.
 Json ToJson(const Job& job);
 
 }  // namespace disttrain

@@ -21,8 +21,14 @@ inline constexpr size_t kMaxParametersSize = size_t{64} << 10;
 inline constexpr size_t kMaxRules = 20;
 inline constexpr size_t kMaxMessagePattern = 256;
 
-// The rules that a job must obey as a whole and field by field, on a job whose
-// types were right. Empty: valid. Pure.
+// The metrics that spec.successPolicy.metric can watch.
+const std::vector<std::string>& TargetMetrics();
+
+// -?[0-9]+(.[0-9]+)?, at most 32 characters.
+bool IsDecimal(const std::string& text);
+
+// The rules between fields and inside of pod templates, on a job whose fields
+// were read one by one (parse_job). Empty: valid. Pure.
 std::vector<FieldError> ValidateJob(const Job& job,
                                     const AdmissionOptions& options = {});
 
