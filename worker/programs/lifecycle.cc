@@ -1,0 +1,166 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "worker/programs/lifecycle.h"
+
+#include <algorithm>
+
+#include "fmt/format.h"
+
+namespace disttrain {
+
+std::string Describe(const v1::Failure& failure) {
+  std::string who = fmt::format("rank {}", failure.rank());
+  if (!failure.role().empty()) who += fmt::format(" ({}", failure.role());
+  if (!failure.role().empty() && !failure.pod().empty()) {
+    who += fmt::format(", pod {}", failure.pod());
+  }
+  if (!failure.role().empty()) who += ")";
+  return fmt::format("{}: {}", who, failure.cause());
+}
+
+WorkerActions Lifecycle::On(const WorkerEvent& event, absl::Time now) {
+  struct Dispatch {
+    Lifecycle& self;
+    absl::Time now;
+    WorkerActions operator()(const ProgramReturned&) { return self.Returned(); }
+    WorkerActions operator()(const ProgramThrew& e) { return self.Threw(e); }
+    WorkerActions operator()(const PeerLost& e) { return self.Lost(e, now); }
+    WorkerActions operator()(const SignalReceived& e) {
+      return self.Signalled(e, now);
+    }
+    WorkerActions operator()(const v1::Event& e) { return self.Told(e, now); }
+  };
+  return std::visit(Dispatch{*this, now}, event);
+}
+
+WorkerActions Lifecycle::OnTime(absl::Time now) {
+  if (!departure_.has_value()) return {};
+  if (now >= departure_->leave_at) return Depart();
+  if (now < departure_->cancel_at) return {};
+  departure_->cancel_at = absl::InfiniteFuture();
+  return {CancelCalls{departure_->ending.cause}};
+}
+
+absl::Time Lifecycle::deadline() const {
+  if (!departure_.has_value()) return absl::InfiniteFuture();
+  return std::min(departure_->cancel_at, departure_->leave_at);
+}
+
+WorkerActions Lifecycle::Returned() {
+  if (departure_.has_value()) return Depart();
+  return {TellFinish{"the program has ended"}, Leave{}};
+}
+
+WorkerActions Lifecycle::Threw(const ProgramThrew& error) {
+  // What a program throws while it is being stopped follows from that.
+  if (departure_.has_value()) return Depart();
+  v1::Failure failure;
+  failure.set_cause(error.cause);
+  Ending ending;
+  ending.code = error.code;
+  ending.cause = error.cause;
+  if (error.peer_lost) {
+    ending.code = ExitCode::kPeerLost;
+    ending.failed_rank = error.lost_rank;
+    failure.set_rank(error.lost_rank.value_or(options_.rank));
+  } else {
+    failure.set_rank(options_.rank);
+    failure.set_exit_code(static_cast<int>(error.code));
+  }
+  return {TellFailure{failure}, Leave{ending}};
+}
+
+WorkerActions Lifecycle::Lost(const PeerLost& lost, absl::Time now) {
+  if (departure_.has_value() || options_.replaceable.count(lost.rank) > 0) {
+    return {};
+  }
+  v1::Failure failure;
+  failure.set_rank(lost.rank);
+  failure.set_cause(lost.reason);
+  WorkerActions actions = Failed(failure, now);
+  actions.insert(actions.begin(), TellFailure{failure});
+  return actions;
+}
+
+WorkerActions Lifecycle::Signalled(const SignalReceived& signal,
+                                   absl::Time now) {
+  if (departure_.has_value()) return {};
+  Departure& departure = departure_.emplace();
+  departure.ending.code = ExitCode::kPeerLost;
+  departure.ending.cause = fmt::format("told to stop by {}", signal.name);
+  if (options_.driver) departure.cancel_at = now + kMoment;
+  departure.leave_at = now + (options_.driver ? kGrace : kMoment);
+  return {RequestStop{}};
+}
+
+WorkerActions Lifecycle::Told(const v1::Event& event, absl::Time now) {
+  switch (event.kind_case()) {
+    case v1::Event::kFailure:
+      return Failed(event.failure(), now);
+    case v1::Event::kStop:
+      return Stopped(event.stop(), now);
+    case v1::Event::kFinish:
+      return Finished(event.finish(), now);
+    case v1::Event::kJoined:
+      return {ReplacePeer{event.joined()}};
+    default:
+      return {};
+  }
+}
+
+WorkerActions Lifecycle::Failed(const v1::Failure& failure, absl::Time now) {
+  if (!departure_.has_value()) {
+    Ending& ending = departure_.emplace().ending;
+    ending.code = ExitCode::kPeerLost;
+    ending.cause = Describe(failure);
+    ending.failed_rank = failure.rank();
+  }
+  departure_->whole_job = true;
+  departure_->cancel_at = absl::InfiniteFuture();
+  departure_->leave_at = std::min(departure_->leave_at, now + kUnwind);
+  WorkerActions actions = {RequestStop{}, CancelCalls{Describe(failure)}};
+  if (!options_.driver) actions.emplace_back(Leave{departure_->ending});
+  return actions;
+}
+
+WorkerActions Lifecycle::Stopped(const v1::StopRequest& stop, absl::Time now) {
+  if (departure_.has_value()) return {};
+  const absl::Duration grace =
+      stop.grace_ms() > 0 ? absl::Milliseconds(stop.grace_ms()) : kStopGrace;
+  Departure& departure = departure_.emplace();
+  departure.ending.code = ExitCode::kPeerLost;
+  departure.ending.cause = fmt::format("told to stop: {}", stop.reason());
+  departure.whole_job = true;
+  departure.cancel_at = now + grace - std::min(kMoment, grace / 2);
+  departure.leave_at = now + grace;
+  return {RequestStop{}};
+}
+
+WorkerActions Lifecycle::Finished(const v1::Finish& finish, absl::Time now) {
+  if (!options_.driver) {
+    return {Leave{departure_.has_value() ? departure_->ending : Ending{}}};
+  }
+  if (departure_.has_value()) return {};
+  Departure& departure = departure_.emplace();
+  departure.ending.cause = finish.reason();
+  departure.whole_job = true;
+  departure.cancel_at = now + kMoment;
+  departure.leave_at = now + kGrace;
+  return {RequestStop{}};
+}
+
+WorkerActions Lifecycle::Depart() const {
+  WorkerActions actions;
+  if (!departure_->whole_job) {
+    v1::Failure failure;
+    failure.set_rank(options_.rank);
+    failure.set_cause(departure_->ending.cause);
+    failure.set_exit_code(static_cast<int>(departure_->ending.code));
+    actions.emplace_back(TellFailure{failure});
+  } else if (options_.driver && !departure_->ending.failed_rank.has_value()) {
+    actions.emplace_back(TellFinish{departure_->ending.cause});
+  }
+  actions.emplace_back(Leave{departure_->ending});
+  return actions;
+}
+
+}  // namespace disttrain

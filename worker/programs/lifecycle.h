@@ -1,0 +1,116 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <optional>
+#include <set>
+#include <string>
+#include <variant>
+#include <vector>
+
+#include "absl/time/time.h"
+#include "disttrain/v1/rendezvous.pb.h"
+#include "worker/programs/exit.h"
+
+namespace disttrain {
+
+// What happens to a worker once all ranks have met.
+struct ProgramReturned {};
+struct ProgramThrew {
+  ExitCode code = ExitCode::kException;
+  std::string cause = {};
+  // The exception was the loss of a peer: then that peer is the cause.
+  bool peer_lost = false;
+  std::optional<int> lost_rank = std::nullopt;
+};
+struct PeerLost {
+  int rank = 0;
+  std::string reason;
+};
+struct SignalReceived {
+  std::string name;  // "SIGTERM"
+};
+using WorkerEvent = std::variant<ProgramReturned, ProgramThrew, PeerLost,
+                                 SignalReceived, v1::Event>;
+
+// What is to be done about it, in order.
+struct RequestStop {};  // the program sees StopRequested()
+struct CancelCalls {    // pending remote calls end with rpc::Cancelled
+  std::string reason;
+};
+struct TellFailure {  // to rank 0, which tells everybody
+  v1::Failure failure;
+};
+struct TellFinish {
+  std::string reason;
+};
+struct ReplacePeer {
+  v1::Member member;
+};
+struct Leave {
+  Ending ending;
+};
+using WorkerAction = std::variant<RequestStop, CancelCalls, TellFailure,
+                                  TellFinish, ReplacePeer, Leave>;
+using WorkerActions = std::vector<WorkerAction>;
+
+// Decides when and how a worker leaves. Pure: no clock, no lock, no network.
+//
+// - The driver's program returns: everybody finishes with 0. It throws:
+//   everybody is told, and this process leaves with the exception's code.
+// - A failure of another rank (told by rank 0, or seen as a lost connection):
+//   pending calls are cancelled; once the program has unwound, or after
+//   kUnwind, this process leaves with 75.
+// - A signal stops this process alone: the program has kMoment to return, then
+//   its calls are cancelled; after kGrace it leaves anyway, with 75.
+// - A Stop from the control plane stops all: the driver may end its work within
+//   the grace, then everybody leaves with 75.
+class Lifecycle {
+ public:
+  static constexpr absl::Duration kUnwind = absl::Seconds(1);
+  static constexpr absl::Duration kMoment = absl::Seconds(1);
+  static constexpr absl::Duration kGrace = absl::Seconds(3);
+  // If a Stop does not say.
+  static constexpr absl::Duration kStopGrace = absl::Seconds(30);
+
+  struct Options {
+    int rank = 0;
+    bool driver = false;  // the program runs here
+    // Ranks whose loss is no failure (restart: Rank).
+    std::set<int> replaceable = {};
+  };
+  explicit Lifecycle(Options options) : options_(std::move(options)) {}
+
+  WorkerActions On(const WorkerEvent& event, absl::Time now);
+
+  // To be called at deadline().
+  WorkerActions OnTime(absl::Time now);
+  absl::Time deadline() const;
+
+ private:
+  // Once set, how this process will leave.
+  struct Departure {
+    Ending ending;
+    bool whole_job = false;  // others were told as well
+    absl::Time cancel_at = absl::InfiniteFuture();
+    absl::Time leave_at = absl::InfiniteFuture();
+  };
+
+  WorkerActions Returned();
+  WorkerActions Threw(const ProgramThrew& error);
+  WorkerActions Lost(const PeerLost& lost, absl::Time now);
+  WorkerActions Signalled(const SignalReceived& signal, absl::Time now);
+  WorkerActions Told(const v1::Event& event, absl::Time now);
+  WorkerActions Failed(const v1::Failure& failure, absl::Time now);
+  WorkerActions Stopped(const v1::StopRequest& stop, absl::Time now);
+  WorkerActions Finished(const v1::Finish& finish, absl::Time now);
+  // The last actions of a process that was told to stop.
+  WorkerActions Depart() const;
+
+  const Options options_;
+  std::optional<Departure> departure_;
+};
+
+// "agent 0 (rank 0, pod cartpole-agent-0): the program threw"
+std::string Describe(const v1::Failure& failure);
+
+}  // namespace disttrain
