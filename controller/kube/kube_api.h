@@ -60,20 +60,23 @@ class KubeApi {
  public:
   virtual ~KubeApi() = default;
 
-  virtual absl::StatusOr<Json> Get(Resource resource, const std::string& name_space,
+  virtual absl::StatusOr<Json> Get(Resource resource,
+                                   const std::string& name_space,
                                    const std::string& name) = 0;
 
   // `name_space` "": all namespaces. `label_selector`: "a=b,c=d" or "".
-  virtual absl::StatusOr<ObjectList> List(Resource resource, const std::string& name_space,
-                                          const std::string& label_selector) = 0;
+  virtual absl::StatusOr<ObjectList> List(
+      Resource resource, const std::string& name_space,
+      const std::string& label_selector) = 0;
 
   // Calls `on_event` for every change after `resource_version`, on the calling
-  // thread, until the stream ends (OK), fails, or `stop` is notified (CANCELLED).
-  virtual absl::Status Watch(Resource resource, const std::string& name_space,
-                             const std::string& label_selector,
-                             const std::string& resource_version,
-                             const std::function<void(const WatchEvent&)>& on_event,
-                             const std::function<bool()>& stop) = 0;
+  // thread, until the stream ends (OK), fails, or `stop` is notified
+  // (CANCELLED).
+  virtual absl::Status Watch(
+      Resource resource, const std::string& name_space,
+      const std::string& label_selector, const std::string& resource_version,
+      const std::function<void(const WatchEvent&)>& on_event,
+      const std::function<bool()>& stop) = 0;
 
   // `dry_run`: validated and defaulted by the server, not stored.
   virtual absl::StatusOr<Json> Create(Resource resource, const Json& object,
@@ -83,10 +86,12 @@ class KubeApi {
   virtual absl::StatusOr<Json> Apply(Resource resource, const Json& object) = 0;
 
   // Replaces the status; metadata.resourceVersion, if set, is a precondition.
-  virtual absl::StatusOr<Json> UpdateStatus(Resource resource, const Json& object) = 0;
+  virtual absl::StatusOr<Json> UpdateStatus(Resource resource,
+                                            const Json& object) = 0;
 
   virtual absl::Status Delete(Resource resource, const std::string& name_space,
-                              const std::string& name, const DeleteOptions& options) = 0;
+                              const std::string& name,
+                              const DeleteOptions& options) = 0;
 };
 
 }  // namespace disttrain

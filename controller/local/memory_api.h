@@ -5,6 +5,7 @@
 #include <deque>
 #include <functional>
 #include <map>
+#include <set>
 #include <string>
 #include <tuple>
 #include <vector>
@@ -119,6 +120,9 @@ class MemoryApi : public KubeApi {
   int64_t compacted_ ABSL_GUARDED_BY(mu_) = 0;
   int64_t watch_generation_ ABSL_GUARDED_BY(mu_) = 0;
   std::map<Key, Json> objects_ ABSL_GUARDED_BY(mu_);
+  std::set<std::string> uids_ ABSL_GUARDED_BY(mu_);
+  // By the uid of an owner.
+  std::map<std::string, std::set<Key>> children_ ABSL_GUARDED_BY(mu_);
   std::deque<Change> history_ ABSL_GUARDED_BY(mu_);
 };
 
