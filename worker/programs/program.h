@@ -18,7 +18,7 @@
 #include "worker/identity/identity.h"
 #include "worker/programs/parameters.h"
 #include "worker/rpc/peer.h"
-#include "worker/rpc/remote.h"
+#include "worker/rpc/registry.h"
 #include "worker/telemetry/metrics.h"
 #include "worker/telemetry/progress_reporter.h"
 

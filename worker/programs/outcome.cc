@@ -1,0 +1,47 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "worker/programs/outcome.h"
+
+#include "c10/util/Exception.h"
+#include "worker/programs/program.h"
+#include "worker/rpc/error.h"
+
+namespace disttrain {
+namespace {
+
+ProgramThrew Thrown(ExitCode code, std::string cause) {
+  ProgramThrew result;
+  result.code = code;
+  result.cause = std::move(cause);
+  return result;
+}
+
+}  // namespace
+
+ProgramThrew OutcomeOf(const std::exception_ptr& error) {
+  ProgramThrew result;
+  try {
+    std::rethrow_exception(error);
+  } catch (const rpc::PeerLost& lost) {
+    result = Thrown(ExitCode::kPeerLost, lost.what());
+    result.peer_lost = true;
+    result.lost_rank = lost.peer().rank;
+  } catch (const rpc::RemoteException& remote) {
+    result = Thrown(ExitCode::kException, remote.what());
+    // The peer lost a third one; which one, rank 0 will say.
+    result.peer_lost = remote.cause() == rpc::ErrorCode::kPeerLost;
+  } catch (const ConfigError& config) {
+    result = Thrown(ExitCode::kConfig, config.what());
+  } catch (const DataError& data) {
+    result = Thrown(ExitCode::kData, data.what());
+  } catch (const c10::Error& torch) {
+    result = Thrown(ExitCode::kException, torch.what_without_backtrace());
+  } catch (const std::exception& other) {
+    result = Thrown(ExitCode::kException, other.what());
+  } catch (...) {
+    result = Thrown(ExitCode::kException,
+                    "the program threw something that is no std::exception");
+  }
+  return result;
+}
+
+}  // namespace disttrain
