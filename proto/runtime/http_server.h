@@ -20,13 +20,13 @@ struct HttpRequest {
 struct HttpResponse {
   int status = 200;
   std::string content_type = "text/plain; charset=utf-8";
-  std::string body;
+  std::string body = "";
 };
 
 struct HttpOptions {
   // A literal IPv4 or IPv6 address; "": all addresses of both families (IPv4
   // alone where IPv6 is missing).
-  std::string address;
+  std::string address = "";
   // 0: the kernel chooses.
   int port = 0;
   // Further connections are answered 503 and closed.
@@ -41,7 +41,7 @@ struct HttpOptions {
   // Until the client has taken a response.
   absl::Duration write_timeout = absl::Seconds(10);
   // Where a handler's exception is told.
-  Log log;
+  Log log = Log();
 };
 
 // A small HTTP/1.1 server for /metrics, probes and debug pages: GET and HEAD,

@@ -61,7 +61,7 @@ struct LogOptions {
   int fd = 2;
   // Instead of `fd` if set: gets each line with its newline, one call at a
   // time. Never a terminal.
-  std::function<void(std::string_view line)> sink;
+  std::function<void(std::string_view line)> sink = nullptr;
   std::function<absl::Time()> now = absl::Now;
 };
 

@@ -11,14 +11,15 @@
 namespace disttrain {
 
 struct MetricsOptions {
-  std::string job_name;  // "namespace/name" or "name": the label is the name
-  std::string role;
+  std::string job_name =
+      "";  // "namespace/name" or "name": the label is the name
+  std::string role = "";
   int rank = 0;
   int world_size = 1;
   // For disttrain_worker_info; "" becomes "none".
   std::string device = "cpu";
-  std::string torch_version;
-  std::string nccl_version;
+  std::string torch_version = "";
+  std::string nccl_version = "";
 };
 
 // What the RPC layer holds at one moment. Totals never fall.
