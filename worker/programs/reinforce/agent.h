@@ -75,6 +75,6 @@ class Agent {
   double running_reward_ ABSL_GUARDED_BY(mu_) = 0;
 };
 
-}  // namespace disttrain
+DISTTRAIN_REMOTE(Agent, SelectAction, EndEpisode);
 
-DISTTRAIN_REMOTE(disttrain::Agent, SelectAction, EndEpisode);
+}  // namespace disttrain

@@ -30,6 +30,6 @@ class Observer {
   reinforce::CartPole cart_pole_;
 };
 
-}  // namespace disttrain
+DISTTRAIN_REMOTE(Observer, RunEpisode);
 
-DISTTRAIN_REMOTE(disttrain::Observer, RunEpisode);
+}  // namespace disttrain
