@@ -17,23 +17,26 @@ namespace disttrain {
 inline constexpr int kExitUsage = 2;
 
 struct FlagSpec {
-  std::string name;         // "file": --file
-  char letter = '\0';       // 'f': -f; '\0': none
-  std::string placeholder;  // "FILE" in the help text; "": a switch
-  std::string help;         // one line, for a person
+  std::string name = {};         // "file": --file
+  char letter = '\0';            // 'f': -f; '\0': none
+  std::string placeholder = {};  // "FILE" in the help text; "": a switch
+  std::string help = {};         // one line, for a person
   bool repeatable = false;
   std::vector<std::string> choices = {};  // {}: any value
 };
 
 struct CommandSpec {
-  std::string name;             // "run"
-  std::string summary;          // one line
-  std::string positional = "";  // "[JOB]" in the usage line; "": takes none
+  std::string name = {};        // "run"
+  std::string summary = {};     // one line, no full stop
+  std::string positional = {};  // "[JOB]" in the usage line; "": takes none
   int max_positionals = 0;
-  std::vector<FlagSpec> flags;  // --help/-h comes by itself
-  std::string examples;         // lines, each indented by two spaces
-  std::string notes = "";       // paragraph after the flags, e.g. exit codes
+  std::vector<FlagSpec> flags = {};  // --help/-h comes by itself
+  std::string examples = {};         // lines, each indented by two spaces
+  std::string notes = {};            // after the flags, e.g. exit codes
 };
+
+// --help, -h: what every command has.
+FlagSpec HelpFlag();
 
 // What a command line said.
 class ParsedFlags {

@@ -14,11 +14,11 @@ namespace disttrain {
 
 // What a command line says about the job: --file, --set, --worker.
 struct JobSource {
-  std::string path;               // "-": standard input
-  std::vector<std::string> sets;  // "parameters.seed=7", applied in order
+  std::string path = {};               // "-": standard input
+  std::vector<std::string> sets = {};  // "parameters.seed=7", applied in order
   // The binary that is asked which programs it has; "": disttrain-worker
   // beside this one (see DefaultWorker). Not asked without spec.program.
-  std::string worker;
+  std::string worker = {};
   // A default worker that does not exist is a warning, not an error.
   bool worker_optional = false;
 };
