@@ -12,7 +12,7 @@ namespace disttrain {
 using memory::DescribeKey;
 
 MemoryApi::MemoryApi(const Clock& clock, MemoryApiOptions options)
-    : clock_(clock), options_(options) {}
+    : clock_(clock), options_(std::move(options)) {}
 
 absl::StatusOr<Json> MemoryApi::Get(Resource resource,
                                     const std::string& name_space,
@@ -238,7 +238,7 @@ Json MemoryApi::WithIdentity(Resource resource, Json object) {
         fmt::format("{}{:05}", metadata.value("generateName", ""), next_uid_);
   }
   metadata["namespace"] = memory::NameSpace(object);
-  metadata["uid"] = fmt::format("00000000-0000-4000-8000-{:012}", next_uid_++);
+  metadata["uid"] = fmt::format("{}{:012}", options_.uid_prefix, next_uid_++);
   metadata["creationTimestamp"] = memory::Timestamp(clock_.Now());
   metadata.erase("deletionTimestamp");
   metadata.erase("deletionGracePeriodSeconds");

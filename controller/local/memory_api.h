@@ -23,6 +23,9 @@ struct MemoryApiOptions {
   // Changes kept for watchers; a watch that starts before them gets
   // OUT_OF_RANGE and lists again.
   size_t history = 10'000;
+  // First four groups of every uid; a local run makes its own, so that no two
+  // runs have a uid in common.
+  std::string uid_prefix = "00000000-0000-4000-8000-";
 };
 
 // A Kubernetes API server in memory: what `dtj run` and the tests use instead

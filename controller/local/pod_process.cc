@@ -111,9 +111,9 @@ absl::StatusOr<std::vector<std::string>> CommandLine(const Json& container,
   }
   std::vector<std::string> argv;
   for (const char* field : {"command", "args"}) {
-    for (const Json& word : container.value(field, Json::array())) {
-      argv.push_back(Expand(word.get<std::string>(), env));
-    }
+    const std::vector<std::string> words =
+        container.value(field, Json::array());
+    for (const std::string& word : words) argv.push_back(Expand(word, env));
   }
   return argv;
 }

@@ -12,11 +12,11 @@ namespace disttrain {
 // How a pod's process ended.
 struct Termination {
   int exit_code = 0;
-  int signal = 0;      // 0: it exited by itself
-  std::string reason;  // Completed, Error, StartError, UnsupportedLocally
-  std::string message;
-  absl::Time started;
-  absl::Time finished;
+  int signal = 0;           // 0: it exited by itself
+  std::string reason = {};  // Completed, Error, StartError, UnsupportedLocally
+  std::string message = {};
+  absl::Time started = absl::InfinitePast();
+  absl::Time finished = absl::InfinitePast();
 };
 
 // `pod` with phase Running, its container running and ready since `started`.

@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "controller/local/process_kubelet.h"
 
+#include <unistd.h>
+
 #include <algorithm>
 #include <csignal>
 #include <utility>
@@ -262,8 +264,12 @@ void ProcessKubelet::StartPod(const std::string& uid, Entry& entry) {
   entry.log_path = fmt::format("{}/{}.log", options_.log_dir, view.name);
   entry.message_path = fmt::format("{}/{}", options_.message_dir, view.name);
   if (terminating_) return;
+  // Names are unique in a run: what lies there is another run's.
+  unlink(entry.log_path.c_str());
+  unlink(entry.message_path.c_str());
   const auto bound = api_.Bind(StringField(Metadata(entry.pod), "namespace"),
                                view.name, kLocalNode);
+  if (absl::IsNotFound(bound.status())) return;  // deleted meanwhile
   if (bound.ok()) entry.pod = *bound;
   auto process =
       ProcessFor(entry.pod, {.env = options_.host_env,

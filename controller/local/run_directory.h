@@ -25,13 +25,13 @@ using GetEnv = std::function<std::optional<std::string>(const char*)>;
 
 // A pod whose process is about to start, for whoever shows its output.
 struct StartedPod {
-  std::string name;
-  std::string role;
+  std::string name = {};
+  std::string role = {};
   int role_index = 0;
   int rank = 0;
   int attempt = 0;
   int incarnation = 0;
-  std::string log_path;
+  std::string log_path = {};
 };
 
 // "$XDG_STATE_HOME/disttrain/runs", by default "$HOME/.local/state/…".
