@@ -54,8 +54,11 @@ FieldError MustBe(const std::string& path, const Json& value,
 
 ObjectReader::ObjectReader(const Json& object, std::string path,
                            std::vector<FieldError>& errors)
-    : object_(&object), path_(std::move(path)), errors_(&errors) {
-  if (object.is_object()) return;
+    : object_(&object),
+      is_object_(object.is_object()),
+      path_(std::move(path)),
+      errors_(&errors) {
+  if (is_object_) return;
   object_ = &EmptyObject();
   const std::string what = path_.empty() ? "the manifest" : path_;
   errors.push_back(
@@ -70,7 +73,7 @@ const Json* ObjectReader::Find(const std::string& key) {
 
 bool ObjectReader::Require(const std::string& key) {
   if (Find(key) != nullptr) return true;
-  Add({PathOf(key), fmt::format("{} is missing", PathOf(key))});
+  if (is_object_) Add({PathOf(key), fmt::format("{} is missing", PathOf(key))});
   return false;
 }
 

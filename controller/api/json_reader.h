@@ -56,7 +56,8 @@ class ObjectReader {
   // Marks a field as known that is not ours to read.
   void Ignore(const std::string& key) { Find(key); }
 
-  // An error if the field is absent or null. Returns whether it is there.
+  // An error if the field is absent or null, unless there was no object to look
+  // into. Returns whether it is there.
   bool Require(const std::string& key);
 
   void Read(const std::string& key, bool& target);
@@ -119,6 +120,7 @@ class ObjectReader {
 
  private:
   const Json* object_;
+  bool is_object_;
   std::string path_;
   std::vector<FieldError>* errors_;
   std::vector<std::string> known_;
