@@ -1,0 +1,88 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <cstdint>
+#include <memory>
+#include <optional>
+#include <string_view>
+
+#include "absl/time/time.h"
+#include "worker/rpc/future_state.h"
+#include "worker/rpc/object_id.h"
+#include "worker/rpc/peer.h"
+#include "worker/rpc/reference_state.h"
+#include "worker/rpc/registry.h"
+#include "worker/rpc/value.h"
+
+namespace disttrain::rpc {
+
+// How a call is made.
+struct CallOptions {
+  // From the call to its result; zero: no deadline. Absent: the agent's
+  // default (60 s). A call made by a method has at most what is left of the
+  // call that it serves.
+  std::optional<absl::Duration> timeout;
+};
+
+namespace internal {
+
+class Core;
+
+// The thread's agent; null, or std::logic_error, if it has none.
+std::shared_ptr<Core> CurrentCoreOrNull();
+std::shared_ptr<Core> CurrentCore();
+
+// The rank's current life. Throws std::out_of_range if there is none.
+Peer PeerOf(const Core& core, int rank);
+const Peer& SelfOf(const Core& core);
+std::shared_ptr<ReferenceState> OwnObject(const std::shared_ptr<Core>& core,
+                                          std::shared_ptr<void> value,
+                                          const ClassEntry& entry);
+
+// One call being written. Used once, by one thread.
+class Request {
+ public:
+  // A method of an object; `label` and `method` are static storage.
+  Request(std::shared_ptr<Core> core, const ReferenceState& target,
+          std::string_view label, std::string_view method);
+  // A new object of `class_name` (static storage) at `to`.
+  Request(std::shared_ptr<Core> core, const Peer& to,
+          std::string_view class_name);
+  ~Request();
+  Request(const Request&) = delete;
+  Request& operator=(const Request&) = delete;
+
+  // Adds the next argument. Throws InvalidArgument if it cannot travel.
+  template <class T>
+  void Add(const T& value) {
+    try {
+      Codec<T>::Encode(Argument(), value);
+    } catch (const ValueError& error) {
+      Unsendable(error);
+    }
+  }
+
+  // `result` gets the outcome, whatever happens. With `synchronous` the caller
+  // waits for it next; a call to oneself then runs at once, on this thread.
+  void Start(const std::shared_ptr<FutureState>& result,
+             const CallOptions& options, bool synchronous);
+
+ private:
+  Writer Argument();
+  [[noreturn]] void Unsendable(const ValueError& error) const;
+
+  std::shared_ptr<Core> core_;
+  Peer to_;
+  std::string_view label_;
+  std::shared_ptr<WireMessage> message_;
+};
+
+// Throws UnknownMethod: the pointer is not in DISTTRAIN_REMOTE(class_name, …).
+[[noreturn]] void ThrowUnlisted(const Peer& peer, std::string_view class_name,
+                                const std::string& listed);
+// Throws InvalidArgument / ReferenceLost about a reference.
+[[noreturn]] void ThrowNotLocal(const ReferenceState& state);
+[[noreturn]] void ThrowEmpty(std::string_view class_name);
+
+}  // namespace internal
+}  // namespace disttrain::rpc
