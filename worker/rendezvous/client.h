@@ -75,7 +75,7 @@ class RendezvousClient {
 
   // Tells rank 0 that we leave in good order, and ends the thread. Before
   // Finish, Stop or a failure, this is a failure of ours in the eyes of rank 0.
-  // Blocking: half a second at most.
+  // Blocking: less than a second, and while on_event runs.
   void StopHeartbeat();
 
   // Reports that this rank failed, or that it lost another one

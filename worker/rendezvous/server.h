@@ -37,8 +37,9 @@ struct ServerOptions {
 
 // The rendezvous service of one attempt of one job, on rank 0.
 //
-// Threads: thread-safe. The service runs on gRPC's own few threads, however
-// many ranks there are; one more, `rdzv-timer`, ends what waits too long.
+// Threads: thread-safe, but Shutdown is one thread's. The service runs on
+// gRPC's own few threads, however many ranks there are; one more, `rdzv-timer`,
+// ends what waits too long.
 class RendezvousServer {
  public:
   // ALREADY_EXISTS: somebody else listens on `listen`, for instance rank 0 of
@@ -60,7 +61,8 @@ class RendezvousServer {
 
   // Answers every waiting call, lets events that were broadcast reach the
   // ranks, ends all streams and stops listening. Calling it again does nothing.
-  // Blocking: until all that is done, or shortly after `deadline` at the latest.
+  // Blocking: until all that is done, or shortly after `deadline` at the
+  // latest.
   void Shutdown(absl::Time deadline);
 
  private:
