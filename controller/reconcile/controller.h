@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
+#include <functional>
 #include <memory>
 #include <string>
 #include <vector>
@@ -25,6 +26,11 @@ struct ControllerOptions {
   // A pod whose deletion takes longer than its grace plus this is on a node
   // that is lost: its rank is started elsewhere.
   absl::Duration node_lost_grace = absl::Seconds(60);
+  // Told, on a reconciling thread, when what is decided about a job changes or
+  // fails: for the log. `job` is "namespace/name". May be null.
+  std::function<void(const std::string& job, const std::string& reason,
+                     const absl::Status& status)>
+      on_decision = {};
 };
 
 // The whole controller: informers for jobs, pods and services, a work queue,

@@ -5,7 +5,6 @@
 #include <string>
 #include <vector>
 
-#include "absl/status/status.h"
 #include "controller/api/job.h"
 
 namespace disttrain {
@@ -54,10 +53,5 @@ Json ServiceFor(const Job& job, int attempt);
 
 // Changes whenever a role's template does. 16 hexadecimal digits.
 std::string TemplateHash(const JobSpec& spec);
-
-// INVALID_ARGUMENT, with the field's path, if a template sets one of our
-// variables (ReservedVariable), names containers that do not exist, or cannot
-// become a pod.
-absl::Status CheckTemplates(const Job& job);
 
 }  // namespace disttrain
