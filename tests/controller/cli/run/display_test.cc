@@ -26,7 +26,7 @@ JobProgress Training() {
 }
 
 TEST(ProgressLine, ShowsABarAndAllFiguresInTheWidthGiven) {
-  EXPECT_EQ(ProgressLine(Training(), absl::Seconds(41), 90),
+  EXPECT_EQ(ProgressLine(Training(), absl::Seconds(41), 92),
             "cartpole Running [====>               ]  312/1500  reward 212.4  "
             "6.1 steps/s  0:41  ETA 2:10");
 }
