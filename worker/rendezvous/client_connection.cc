@@ -104,7 +104,10 @@ absl::Status RendezvousClient::Connection::SendOnce(const SendFunction& send,
   absl::MutexLock lock(&mu_);
   if (ended_) return *ended_;
   *answered = marks.answered;
-  return status;
+  // So a server that goes away ends calls that it never answers.
+  const bool broken =
+      !marks.answered && (absl::IsCancelled(status) || absl::IsUnknown(status));
+  return broken ? absl::UnavailableError(Message(status)) : status;
 }
 
 absl::Status RendezvousClient::Connection::Send(const SendFunction& send,

@@ -28,8 +28,8 @@ namespace disttrain {
 //
 // The unary methods take what gRPC gave and return the reactor that gRPC wants:
 // answered already, or waiting.
-// Threads: thread-safe. No method blocks, except RunTimer. Outlives the server:
-// reactors hold it.
+// Threads: thread-safe. No method blocks, except RunTimer and Close. Outlives
+// the server: reactors hold it.
 class Hub : public std::enable_shared_from_this<Hub> {
  public:
   using Context = grpc::CallbackServerContext;
@@ -75,7 +75,9 @@ class Hub : public std::enable_shared_from_this<Hub> {
   void RunTimer();
 
   // Answers all that wait, ends all streams, and refuses what still comes.
-  void Close();
+  // Blocking: if the attempt has ended, until every rank that is left can hear
+  // of it; at most until `deadline`.
+  void Close(absl::Time deadline);
 
  private:
   // What is to be done once the lock is gone.

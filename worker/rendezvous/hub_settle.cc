@@ -48,7 +48,8 @@ void Hub::CallCancelled(uint64_t ticket) {
 }
 
 absl::Status Hub::CheckServing() const {
-  return closing_ ? absl::UnavailableError("the rendezvous is shutting down")
+  return closing_ ? absl::UnavailableError(
+                        "rank 0 leaves: its rendezvous is shutting down")
                   : absl::OkStatus();
 }
 
@@ -198,11 +199,15 @@ void Hub::RunTimer() {
   }
 }
 
-void Hub::Close() {
+void Hub::Close(absl::Time deadline) {
   Outbox outbox;
   std::map<int, std::shared_ptr<HeartbeatStream>> streams;
   {
     absl::MutexLock lock(&mu_);
+    const auto told = [this]() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_) {
+      return closing_ || !roster_.Ended() || roster_.AllHaveStreams();
+    };
+    mu_.AwaitWithDeadline(absl::Condition(&told), deadline);
     closing_ = true;
     Settle(&outbox);
     streams.swap(streams_);

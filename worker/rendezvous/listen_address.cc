@@ -12,6 +12,7 @@
 #include <cstring>
 
 #include "fmt/format.h"
+#include "proto/runtime/status.h"
 
 namespace disttrain {
 namespace {
@@ -118,15 +119,15 @@ absl::Status PrepareUnixSocket(const std::string& path) {
   return absl::OkStatus();
 }
 
-absl::Status ExplainListenFailure(const ControlAddress& address) {
+absl::Status ProbeListen(const ControlAddress& address) {
   const std::string text = address.Text();
   if (address.is_unix()) {
+    RETURN_IF_ERROR(PrepareUnixSocket(address.unix_path));
     const std::string folder =
         address.unix_path.substr(0, address.unix_path.rfind('/') + 1);
-    if (::access(folder.c_str(), W_OK | X_OK) != 0) {
-      return SystemError(text, errno);
-    }
-    return absl::UnknownError(fmt::format("listening on {} is refused", text));
+    return ::access(folder.c_str(), W_OK | X_OK) == 0
+               ? absl::OkStatus()
+               : SystemError(text, errno);
   }
   addrinfo hints = {};
   hints.ai_socktype = SOCK_STREAM;
@@ -139,16 +140,16 @@ absl::Status ExplainListenFailure(const ControlAddress& address) {
     return absl::InvalidArgumentError(
         fmt::format("cannot listen on {}: {}", text, ::gai_strerror(error)));
   }
-  absl::Status status =
-      absl::UnknownError(fmt::format("listening on {} is refused", text));
-  for (const addrinfo* each = found; each != nullptr; each = each->ai_next) {
+  absl::Status status;
+  for (const addrinfo* each = found; each != nullptr && status.ok();
+       each = each->ai_next) {
     const Socket probe(each->ai_family);
     const int on = 1;
+    // A kernel without IPv6 is no obstacle: gRPC then takes IPv4.
     if (probe.fd() < 0) continue;
     ::setsockopt(probe.fd(), SOL_SOCKET, SO_REUSEADDR, &on, sizeof(on));
     if (::bind(probe.fd(), each->ai_addr, each->ai_addrlen) == 0) continue;
     status = errno == EADDRINUSE ? InUse(text) : SystemError(text, errno);
-    if (absl::IsAlreadyExists(status)) break;
   }
   ::freeaddrinfo(found);
   return status;

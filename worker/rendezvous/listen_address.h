@@ -30,8 +30,9 @@ absl::StatusOr<ControlAddress> ParseControlAddress(std::string_view text);
 // socket. Other errors: the system's.
 absl::Status PrepareUnixSocket(const std::string& path);
 
-// Why nobody could listen on `address` just now, found out by trying it.
-// ALREADY_EXISTS: it is in use.
-absl::Status ExplainListenFailure(const ControlAddress& address);
+// OK if somebody could listen on `address` now, found out by trying it.
+// ALREADY_EXISTS: it is in use. INVALID_ARGUMENT: the host has no address.
+// Other errors: the system's.
+absl::Status ProbeListen(const ControlAddress& address);
 
 }  // namespace disttrain

@@ -197,6 +197,12 @@ void Roster::Fail(v1::Failure failure, absl::Time now) {
   events_.emplace_back().mutable_failure()->CopyFrom(*failure_);
 }
 
+bool Roster::AllHaveStreams() const {
+  return std::all_of(ranks_.begin(), ranks_.end(), [](const Rank& rank) {
+    return !rank.joined || rank.stream != 0;
+  });
+}
+
 std::vector<v1::Member> Roster::Members() const {
   std::vector<v1::Member> members;
   for (const Rank& rank : ranks_) {

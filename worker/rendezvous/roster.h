@@ -94,6 +94,10 @@ class Roster {
   std::string Name(int rank) const;
 
   const std::optional<v1::Failure>& failure() const { return failure_; }
+  // After a failure, Finish or Stop.
+  bool Ended() const { return failure_ || finish_ || stop_; }
+  // Every rank that is left has a stream, so events reach it.
+  bool AllHaveStreams() const;
   // True while the report of a lost peer waits for a better one.
   bool undecided() const { return held_.has_value(); }
   v1::Progress Progress() const;
@@ -127,7 +131,6 @@ class Roster {
   absl::Status CheckOpen() const;
   absl::Status CheckPlace(const v1::Member& self) const;
   absl::Status CheckSuccession(const v1::JoinRequest& request) const;
-  bool Ended() const { return failure_ || finish_ || stop_; }
   void Lose(int rank, const std::string& cause, absl::Time now);
   void Fail(v1::Failure failure, absl::Time now);
   absl::Time LossTime(const Rank& rank) const;

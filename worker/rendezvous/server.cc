@@ -75,7 +75,8 @@ absl::StatusOr<std::unique_ptr<RendezvousServer>> RendezvousServer::Start(
     const ServerOptions& options) {
   RETURN_IF_ERROR(CheckOptions(options));
   ASSIGN_OR_RETURN(ControlAddress address, ParseControlAddress(options.listen));
-  if (address.is_unix()) RETURN_IF_ERROR(PrepareUnixSocket(address.unix_path));
+  // gRPC itself does not say why it cannot listen.
+  RETURN_IF_ERROR(ProbeListen(address));
 
   std::unique_ptr<RendezvousServer> server(new RendezvousServer);
   server->hub_ = std::make_shared<Hub>(RosterOptionsFrom(options));
@@ -90,7 +91,11 @@ absl::StatusOr<std::unique_ptr<RendezvousServer>> RendezvousServer::Start(
                            &port);
   builder.RegisterService(server->service_.get());
   server->server_ = builder.BuildAndStart();
-  if (server->server_ == nullptr) return ExplainListenFailure(address);
+  if (server->server_ == nullptr) {
+    RETURN_IF_ERROR(ProbeListen(address));
+    return absl::UnavailableError(
+        fmt::format("gRPC cannot listen on {}", address.Text()));
+  }
   if (address.is_unix()) {
     if (::chmod(address.unix_path.c_str(), S_IRUSR | S_IWUSR) != 0) {
       return absl::ErrnoToStatus(
@@ -114,7 +119,7 @@ RendezvousServer::~RendezvousServer() {
 v1::Progress RendezvousServer::Progress() const { return hub_->Progress(); }
 
 void RendezvousServer::Shutdown(absl::Time deadline) {
-  hub_->Close();
+  hub_->Close(deadline);
   if (timer_.joinable()) timer_.join();
   if (server_ == nullptr) return;
   server_->Shutdown(absl::ToChronoTime(deadline));

@@ -59,8 +59,9 @@ class RendezvousServer {
   // What the controller would be told.
   v1::Progress Progress() const;
 
-  // Answers every waiting call, lets events that were broadcast reach the
-  // ranks, ends all streams and stops listening. Calling it again does nothing.
+  // Lets Finish, Stop or a failure reach every rank, also one whose stream is
+  // only starting; answers every waiting call, ends all streams and stops
+  // listening. Calling it again does nothing.
   // Blocking: until all that is done, or shortly after `deadline` at the
   // latest.
   void Shutdown(absl::Time deadline);
