@@ -45,6 +45,11 @@ absl::Time Lifecycle::deadline() const {
   return std::min(departure_->cancel_at, departure_->leave_at);
 }
 
+std::optional<Lifecycle::Plan> Lifecycle::plan() const {
+  if (!departure_.has_value()) return std::nullopt;
+  return Plan{departure_->ending, departure_->leave_at};
+}
+
 WorkerActions Lifecycle::Returned() {
   if (departure_.has_value()) return Depart();
   return {TellFinish{"the program has ended"}, Leave{}};

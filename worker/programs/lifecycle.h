@@ -86,6 +86,13 @@ class Lifecycle {
   WorkerActions OnTime(absl::Time now);
   absl::Time deadline() const;
 
+  // How and by when this process means to leave, once it does.
+  struct Plan {
+    Ending ending;
+    absl::Time leave_at;
+  };
+  std::optional<Plan> plan() const;
+
  private:
   // Once set, how this process will leave.
   struct Departure {

@@ -175,17 +175,27 @@ void WorkerProcess::StartProgram() {
 
 Ending WorkerProcess::Serve() {
   for (;;) {
-    const absl::Time deadline = lifecycle_->deadline();
-    if (deadline < absl::InfiniteFuture()) exit_timer_.Arm(deadline + kSlack);
-    const std::optional<WorkerEvent> event = events_.Pop(deadline);
+    const std::optional<WorkerEvent> event =
+        events_.Pop(lifecycle_->deadline());
     const WorkerActions actions = event.has_value()
                                       ? lifecycle_->On(*event, absl::Now())
                                       : lifecycle_->OnTime(absl::Now());
+    NotePlan();
     for (const WorkerAction& action : actions) Perform(action);
     if (std::optional<Ending> ending = LeavingOf(actions)) {
       return Explained(*std::move(ending));
     }
   }
+}
+
+void WorkerProcess::NotePlan() {
+  const std::optional<Lifecycle::Plan> plan = lifecycle_->plan();
+  if (!plan.has_value()) return;
+  {
+    absl::MutexLock lock(&mu_);
+    planned_ = plan->ending;
+  }
+  exit_timer_.Arm(plan->leave_at + kSlack);
 }
 
 void WorkerProcess::Perform(const WorkerAction& action) {

@@ -52,6 +52,8 @@ class WorkerProcess {
   void StartProgram();
 
   Ending Serve();
+  // Holds this process to its plan, even if its deciding thread gets stuck.
+  void NotePlan();
   void Perform(const WorkerAction& action);
   void Try(std::string_view what, const absl::Status& status) const;
   static std::optional<Ending> LeavingOf(const WorkerActions& actions);
@@ -77,6 +79,8 @@ class WorkerProcess {
   std::atomic<bool> finished_ = false;  // only the leaving is left
   static constexpr int kNotLeaving = -1;
   std::atomic<int> leaving_code_ = kNotLeaving;
+  absl::Mutex mu_;
+  std::optional<Ending> planned_ ABSL_GUARDED_BY(mu_);
   std::vector<rpc::Peer> peers_;
   int driver_rank_ = 0;
   std::unique_ptr<Program> program_view_;

@@ -99,8 +99,12 @@ void WorkerProcess::ExpireStop() {
     log_.Warn("the end in good order takes too long; leaving");
     std::_Exit(static_cast<int>(ExitCode::kDone));
   }
-  LeaveAtOnce({.code = ExitCode::kPeerLost,
-               .cause = "told to stop, and did not end in time"});
+  Ending ending = {.code = ExitCode::kPeerLost, .cause = "told to stop"};
+  {
+    absl::MutexLock lock(&mu_);
+    if (planned_.has_value()) ending = *planned_;
+  }
+  LeaveAtOnce(ending);
 }
 
 }  // namespace disttrain

@@ -60,7 +60,7 @@ class Player {
 
 enum class Order { kOneAfterAnother, kBackwards, kInTurns, kThreads };
 
-struct Run {
+struct Record {
   std::vector<double> rewards;
   std::vector<at::Tensor> weights;
 };
@@ -88,7 +88,7 @@ void PlayAll(std::vector<Player>& players, Order order) {
   }
 }
 
-Run RunEpisodes(int64_t seed, int64_t observers, int episodes, Order order) {
+Record RunEpisodes(int64_t seed, int64_t observers, int episodes, Order order) {
   ReinforceParameters parameters;
   parameters.seed = seed;
   Agent agent(parameters);
@@ -99,7 +99,7 @@ Run RunEpisodes(int64_t seed, int64_t observers, int episodes, Order order) {
     ranks.push_back(rank);
   }
   if (order == Order::kBackwards) std::reverse(ranks.begin(), ranks.end());
-  Run run;
+  Record run;
   for (int i = 0; i < episodes; ++i) {
     PlayAll(players, order);
     run.rewards.push_back(agent.FinishEpisode(ranks).min_reward);
@@ -108,7 +108,7 @@ Run RunEpisodes(int64_t seed, int64_t observers, int episodes, Order order) {
   return run;
 }
 
-void ExpectSame(const Run& a, const Run& b) {
+void ExpectSame(const Record& a, const Record& b) {
   EXPECT_EQ(a.rewards, b.rewards);
   for (size_t i = 0; i < a.weights.size(); ++i) {
     EXPECT_TRUE(at::equal(a.weights[i], b.weights[i]));
@@ -121,7 +121,7 @@ TEST(Agent, GivesTheSameRunForTheSameSeed) {
 }
 
 TEST(Agent, GivesTheSameRunWhateverTheTiming) {
-  const Run reference = RunEpisodes(543, 3, 10, Order::kOneAfterAnother);
+  const Record reference = RunEpisodes(543, 3, 10, Order::kOneAfterAnother);
   ExpectSame(reference, RunEpisodes(543, 3, 10, Order::kBackwards));
   ExpectSame(reference, RunEpisodes(543, 3, 10, Order::kInTurns));
   ExpectSame(reference, RunEpisodes(543, 3, 10, Order::kThreads));
@@ -133,7 +133,7 @@ TEST(Agent, GivesAnotherRunForAnotherSeed) {
 }
 
 TEST(Agent, LearnsToKeepThePoleUp) {
-  const Run run = RunEpisodes(543, 2, 150, Order::kOneAfterAnother);
+  const Record run = RunEpisodes(543, 2, 150, Order::kOneAfterAnother);
   const auto mean = [](auto begin, auto end) {
     return std::accumulate(begin, end, 0.0) / static_cast<double>(end - begin);
   };

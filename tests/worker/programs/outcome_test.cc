@@ -14,7 +14,11 @@ ProgramThrew OutcomeOfThrowing(const E& error) {
   return OutcomeOf(std::make_exception_ptr(error));
 }
 
-const rpc::CallSite kSite = {.peer = {.rank = 2, .role = "observer"},
+const rpc::CallSite kSite = {.peer = {.rank = 2,
+                                      .incarnation = 0,
+                                      .role = "observer",
+                                      .role_index = 1,
+                                      .pod = "p"},
                              .method = "Observer.RunEpisode",
                              .elapsed = absl::Seconds(1)};
 

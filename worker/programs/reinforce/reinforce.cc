@@ -12,6 +12,18 @@
 namespace disttrain {
 namespace {
 
+size_t QuorumOf(const ReinforceParameters& p,
+                const std::vector<rpc::Peer>& observers) {
+  const auto quorum = static_cast<size_t>(p.quorum);
+  if (quorum <= observers.size()) {
+    return quorum == 0 ? observers.size() : quorum;
+  }
+  throw ConfigError(
+      fmt::format("spec.parameters.quorum is {}, must be at most {}, the "
+                  "number of observers",
+                  quorum, observers.size()));
+}
+
 void ReportEpisode(Program& program, const ReinforceParameters& p,
                    int64_t number, const Agent::Episode& episode) {
   program.Report({.step = number,
@@ -52,14 +64,7 @@ void ReportNotSolved(Program& program, const ReinforceParameters& p,
 void Reinforce(Program& program) {
   const auto p = program.Parameters<ReinforceParameters>();
   const std::vector<rpc::Peer> peers = program.Role("observer");
-  const auto quorum =
-      p.quorum == 0 ? peers.size() : static_cast<size_t>(p.quorum);
-  if (quorum > peers.size()) {
-    throw ConfigError(
-        fmt::format("spec.parameters.quorum is {}, must be at most {}, the "
-                    "number of observers",
-                    quorum, peers.size()));
-  }
+  const size_t quorum = QuorumOf(p, peers);
 
   rpc::RRef<Agent> agent = rpc::Local<Agent>(p);
   rpc::Group<Observer> observers(peers, [&](const rpc::Peer& peer) {
@@ -69,8 +74,13 @@ void Reinforce(Program& program) {
   double running_reward = 0;
   for (int64_t number = 1; number <= p.episodes; ++number) {
     if (program.StopRequested()) return;
+    // No deadline: episodes get longer as the policy gets better, and a lost
+    // observer is noticed anyway.
     const auto results =
-        observers.Call(&Observer::RunEpisode, agent, p.max_steps).First(quorum);
+        observers
+            .CallWith({.timeout = absl::ZeroDuration()}, &Observer::RunEpisode,
+                      agent, p.max_steps)
+            .First(quorum);
     std::vector<int64_t> ranks;
     for (const auto& result : results) ranks.push_back(result.peer.rank);
 
