@@ -49,8 +49,8 @@ absl::StatusOr<Json> MemoryApi::Create(Resource resource, const Json& object,
   if (!valid.ok()) return valid;
   const absl::MutexLock lock(&mu_);
   Json created = WithIdentity(resource, object);
-  const Key key(resource, created["metadata"]["namespace"],
-                created["metadata"]["name"]);
+  const std::string name = created["metadata"]["name"];
+  const Key key(resource, memory::NameSpace(created), name);
   if (objects_.count(key) > 0) {
     return absl::AlreadyExistsError(
         DescribeKey(resource, std::get<1>(key), std::get<2>(key)) +
@@ -90,8 +90,8 @@ absl::StatusOr<Json> MemoryApi::UpdateStatus(Resource resource,
   const absl::Status valid = memory::CheckObject(resource, object);
   if (!valid.ok()) return valid;
   const absl::MutexLock lock(&mu_);
-  const Key key(resource, memory::NameSpace(object),
-                object["metadata"]["name"]);
+  const std::string name = object["metadata"]["name"];
+  const Key key(resource, memory::NameSpace(object), name);
   const auto found = objects_.find(key);
   const absl::Status fits = memory::CheckPrecondition(
       found == objects_.end() ? nullptr : &found->second, object,

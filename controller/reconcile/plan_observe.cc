@@ -76,7 +76,7 @@ bool SortPods(PlanState& state) {
 }
 
 void RecordSuccesses(PlanState& state) {
-  for (const auto& [rank, pod] : state.current) {
+  for (const auto& [at, pod] : state.current) {
     if (!Succeeded(*pod)) continue;
     const auto role = RolePosition(state.spec(), pod->role);
     const int first = FirstRank(state.spec(), *role, pod->role_index);

@@ -58,7 +58,8 @@ std::string MainContainer(const Job& job, const Json& containers) {
 Json MetadataFor(const Job& job, const PodIdentity& pod, const Json& from,
                  const std::string& main_container) {
   Json metadata = from.is_object() ? from : Json::object();
-  for (const auto& [key, value] : LabelsFor(job, pod).items()) {
+  const Json labels = LabelsFor(job, pod);
+  for (const auto& [key, value] : labels.items()) {
     metadata["labels"][key] = value;
   }
   metadata["annotations"][kDefaultContainer] = main_container;

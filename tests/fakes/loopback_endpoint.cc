@@ -32,7 +32,8 @@ void LoopbackNetwork::Kill(int rank) {
     victim->inbox_.clear();
   }
   for (auto& [other, endpoint] : endpoints_) {
-    endpoint->Push({.from = victim->id_, .message = {}, .lost = true});
+    endpoint->Push(
+        {.from = victim->id_, .message = {}, .lost = true, .left = false});
   }
 }
 
@@ -76,13 +77,19 @@ absl::Status LoopbackEndpoint::Send(int rank, transport::Message message,
   if (it == network_.endpoints_.end()) {
     return absl::UnavailableError("connection refused");
   }
-  it->second->Push({.from = id_, .message = std::move(message)});
+  it->second->Push({.from = id_,
+                    .message = std::move(message),
+                    .lost = false,
+                    .left = false});
   return absl::OkStatus();
 }
 
 void LoopbackEndpoint::Inject(transport::PeerId from,
                               transport::Message message) {
-  Push({.from = from, .message = std::move(message)});
+  Push({.from = from,
+        .message = std::move(message),
+        .lost = false,
+        .left = false});
 }
 
 void LoopbackEndpoint::Push(Event event) {
@@ -127,6 +134,10 @@ void LoopbackEndpoint::Deliver(Event event) {
   if (event.lost) {
     handler_->OnPeerLost(event.from,
                          absl::UnavailableError("connection closed"));
+    return;
+  }
+  if (event.left) {
+    handler_->OnPeerLeft(event.from);
     return;
   }
   std::vector<uint64_t> sizes;
@@ -184,6 +195,10 @@ void LoopbackEndpoint::Close(absl::Time) {
     const auto it = network_.endpoints_.find(id_.rank);
     if (it != network_.endpoints_.end() && it->second == this) {
       network_.endpoints_.erase(it);
+      for (auto& [other, endpoint] : network_.endpoints_) {
+        endpoint->Push(
+            {.from = id_, .message = {}, .lost = false, .left = true});
+      }
     }
   }
   std::vector<std::thread> threads;

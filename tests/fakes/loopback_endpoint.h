@@ -67,6 +67,7 @@ class LoopbackEndpoint final : public transport::Endpoint {
     transport::PeerId from;
     transport::Message message;
     bool lost = false;
+    bool left = false;
   };
 
   void Push(Event event);
