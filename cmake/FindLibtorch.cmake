@@ -26,6 +26,9 @@ if(Libtorch_FOUND AND NOT TARGET Libtorch::Libtorch)
   set_target_properties(Libtorch::Libtorch PROPERTIES
     INTERFACE_INCLUDE_DIRECTORIES
       "${Libtorch_INCLUDE_DIR};${Libtorch_INCLUDE_DIR}/torch/csrc/api/include"
+    # The wheel's include folder holds an fmt of another version, which comes
+    # before the system's; used as headers only it needs no library.
+    INTERFACE_COMPILE_DEFINITIONS FMT_HEADER_ONLY=1
     # --no-as-needed: libtorch registers its operators in static initialisers.
     # An RPATH of the old style also serves the libraries that libtorch needs itself.
     INTERFACE_LINK_LIBRARIES
