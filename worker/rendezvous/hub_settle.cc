@@ -64,9 +64,10 @@ absl::Status Hub::CheckRank(const v1::Caller& caller) const {
 
 void Hub::Settle(Outbox* outbox) {
   for (const v1::Event& event : roster_.TakeEvents()) {
-    for (auto& [rank, stream] : streams_) {
-      stream->Enqueue(event);
-      outbox->flushes.push_back(stream);
+    // Rank 0, whose process this is, hears it last, for it may leave at once.
+    for (auto it = streams_.rbegin(); it != streams_.rend(); ++it) {
+      it->second->Enqueue(event);
+      outbox->flushes.push_back(it->second);
     }
   }
   for (const int rank : roster_.TakeGone()) {

@@ -45,10 +45,14 @@ absl::Status Roster::Join(const v1::JoinRequest& request, absl::Time now) {
   rank.joined = true;
   rank.heard = now;
   if (complete_) {
+    rank.stream_due = now + options_.start_grace;
     events_.emplace_back().mutable_joined()->CopyFrom(*rank.member);
   } else if (joined_ == options_.world_size) {
     complete_ = true;
-    for (Rank& each : ranks_) each.heard = now;
+    for (Rank& each : ranks_) {
+      each.heard = now;
+      each.stream_due = now + options_.start_grace;
+    }
   }
   return absl::OkStatus();
 }
@@ -58,7 +62,7 @@ void Roster::AbandonJoin(const v1::Caller& caller, absl::Time now) {
   Rank& rank = At(caller.rank());
   if (rank.stream != 0) return;
   if (complete_) {
-    rank.broken = std::min(rank.broken, now);
+    rank.stream_due = std::min(rank.stream_due, now + options_.reconnect_grace);
     return;
   }
   rank.joined = false;
@@ -68,13 +72,14 @@ void Roster::AbandonJoin(const v1::Caller& caller, absl::Time now) {
 void Roster::StreamStarted(int rank, uint64_t stream, absl::Time now) {
   At(rank).stream = stream;
   At(rank).heard = now;
-  At(rank).broken = absl::InfiniteFuture();
+  At(rank).stream_due = absl::InfiniteFuture();
+  At(rank).streamed = true;
 }
 
 void Roster::StreamEnded(int rank, uint64_t stream, absl::Time now) {
   if (At(rank).stream != stream) return;
   At(rank).stream = 0;
-  if (At(rank).joined) At(rank).broken = now;
+  if (At(rank).joined) At(rank).stream_due = now + options_.reconnect_grace;
 }
 
 void Roster::Heard(int number, const v1::HeartbeatRequest& request,
@@ -132,8 +137,11 @@ void Roster::Advance(absl::Time now) {
   for (int number = 0; number < options_.world_size; ++number) {
     const Rank& rank = At(number);
     if (LossTime(rank) > now) continue;
-    if (rank.broken + options_.reconnect_grace <= now) {
-      Lose(number, "connection lost", now);
+    if (rank.stream_due <= now) {
+      Lose(number,
+           rank.streamed ? "connection lost"
+                         : "it joined, but never sent a heartbeat",
+           now);
     } else {
       Lose(number,
            fmt::format("no heartbeat for {}",
@@ -152,8 +160,7 @@ absl::Time Roster::NextDeadline() const {
 
 absl::Time Roster::LossTime(const Rank& rank) const {
   if (!rank.joined) return absl::InfiniteFuture();
-  return std::min(rank.broken + options_.reconnect_grace,
-                  rank.heard + options_.heartbeat_timeout);
+  return std::min(rank.stream_due, rank.heard + options_.heartbeat_timeout);
 }
 
 void Roster::Lose(int number, const std::string& cause, absl::Time now) {

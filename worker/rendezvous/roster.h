@@ -22,6 +22,8 @@ struct RosterOptions {
   std::string driver_role;
   // A joined rank that is silent so long is lost.
   absl::Duration heartbeat_timeout = absl::Seconds(30);
+  // A rank has to start its heartbeats within, once the roster is complete.
+  absl::Duration start_grace = absl::Seconds(10);
   // A rank whose stream broke may come back within.
   absl::Duration reconnect_grace = absl::Seconds(1);
   // How long the report of a lost peer waits for the peer's own report.
@@ -119,8 +121,9 @@ class Roster {
     bool gone = false;
     uint64_t stream = 0;  // 0: none
     absl::Time heard = absl::InfiniteFuture();
-    // Since when a rank that should have a stream has none.
-    absl::Time broken = absl::InfiniteFuture();
+    // When a rank that has no stream, but should, is lost.
+    absl::Time stream_due = absl::InfiniteFuture();
+    bool streamed = false;  // it had one
     std::optional<v1::Report> report;
   };
 

@@ -61,7 +61,8 @@ class RendezvousServer {
 
   // Lets Finish, Stop or a failure reach every rank, also one whose stream is
   // only starting; answers every waiting call, ends all streams and stops
-  // listening. Calling it again does nothing.
+  // listening. Rank 0 calls it before it leaves for whatever reason: the others
+  // would hear of its own end only. Calling it again does nothing.
   // Blocking: until all that is done, or shortly after `deadline` at the
   // latest.
   void Shutdown(absl::Time deadline);
