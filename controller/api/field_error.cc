@@ -40,4 +40,10 @@ std::string Join(const std::string& path, size_t index) {
   return fmt::format("{}[{}]", path, index);
 }
 
+bool IsWithin(const std::string& path, const std::string& outer) {
+  return path.starts_with(outer) &&
+         (path.size() == outer.size() || path[outer.size()] == '.' ||
+          path[outer.size()] == '[');
+}
+
 }  // namespace disttrain

@@ -33,4 +33,7 @@ std::string Join(const std::string& path, const std::string& key);
 // "a[3]".
 std::string Join(const std::string& path, size_t index);
 
+// True if `path` is `outer` or a field inside of it.
+bool IsWithin(const std::string& path, const std::string& outer);
+
 }  // namespace disttrain

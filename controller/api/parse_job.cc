@@ -127,14 +127,13 @@ ParsedJob ParseAndValidate(const Json& object,
   if (!parsed.errors.empty()) return parsed;
   ReadJob(reader, parsed.job);
   reader.Done();
-  // A field that could not be read is no ground for a second complaint.
-  const size_t unread = parsed.errors.size();
+  // What could not be read, or holds it, is no ground for a second complaint.
+  const std::vector<FieldError> unread = parsed.errors;
   for (FieldError& error : ValidateJob(parsed.job, options)) {
-    const auto read_end =
-        parsed.errors.begin() + static_cast<std::ptrdiff_t>(unread);
     const bool known =
-        std::any_of(parsed.errors.begin(), read_end,
-                    [&](const FieldError& e) { return e.path == error.path; });
+        std::any_of(unread.begin(), unread.end(), [&](const FieldError& e) {
+          return IsWithin(e.path, error.path);
+        });
     if (!known) parsed.errors.push_back(std::move(error));
   }
   return parsed;

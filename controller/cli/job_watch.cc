@@ -3,6 +3,8 @@
 
 #include <utility>
 
+#include "proto/runtime/signals.h"
+
 namespace disttrain {
 
 JobWatch::JobWatch(KubeApi& api, Json job)
@@ -37,6 +39,7 @@ void JobWatch::Take(const Json& job) {
 }
 
 void JobWatch::Run() {
+  NameThread("watch-job");
   while (!Stopped()) {
     const auto list = api_.List(Resource::kDistTrainingJobs, name_space_, "");
     if (!list.ok()) return;  // the API in memory has no passing errors

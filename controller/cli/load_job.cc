@@ -39,8 +39,12 @@ std::string ShownPath(const std::string& path) {
 // large.
 absl::StatusOr<std::string> ReadAll(std::istream& stream) {
   std::string text(kMaxManifestBytes + 1, '\0');
+  errno = 0;
   stream.read(text.data(), static_cast<std::streamsize>(text.size()));
-  if (stream.bad()) return absl::UnavailableError("cannot be read");
+  if (stream.bad()) {
+    return absl::UnavailableError(
+        fmt::format("cannot be read: {}", std::strerror(errno)));
+  }
   text.resize(static_cast<size_t>(stream.gcount()));
   return text;
 }
@@ -54,19 +58,7 @@ absl::StatusOr<std::string> ReadSource(const std::string& path,
     return absl::NotFoundError(
         fmt::format("cannot be opened: {}", std::strerror(errno)));
   }
-  absl::StatusOr<std::string> text = ReadAll(file);
-  // A folder opens, and fails to be read.
-  if (text.ok() && text->empty() && errno != 0) {
-    return absl::UnavailableError(
-        fmt::format("cannot be read: {}", std::strerror(errno)));
-  }
-  return text;
-}
-
-bool IsWithin(const std::string& path, const std::string& outer) {
-  return path.starts_with(outer) &&
-         (path.size() == outer.size() || path[outer.size()] == '.' ||
-          path[outer.size()] == '[');
+  return ReadAll(file);
 }
 
 // Where a mistake comes from: "job.yaml:12", or the --set that made it.

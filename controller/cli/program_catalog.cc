@@ -155,7 +155,8 @@ void CheckRoles(const CatalogEntry& program, const JobSpec& spec,
 absl::StatusOr<std::vector<CatalogEntry>> ParseCatalog(std::string_view json) {
   try {
     std::vector<CatalogEntry> programs;
-    for (const Json& program : Json::parse(json).at("programs")) {
+    const Json catalog = Json::parse(json);
+    for (const Json& program : catalog.at("programs")) {
       programs.push_back(EntryFrom(program));
     }
     return programs;

@@ -106,12 +106,15 @@ std::string RootCauseLine(const Json& status, const JobOutcome& outcome) {
         "root cause: {}",
         Printable(outcome.message.empty() ? outcome.reason : outcome.message));
   }
-  std::string line = fmt::format(
-      "root cause: rank {} ({}, pod {}): {}", IntegerAt(failure, "rank", -1),
-      TextAt(failure, "role"), TextAt(failure, "pod"), HowItEnded(failure));
+  const std::string how = HowItEnded(failure);
   const std::string cause = Cause(failure);
-  if (!cause.empty()) line += ": " + cause;
-  return line;
+  std::string line = fmt::format(
+      "root cause: rank {} ({}, pod {}): ", IntegerAt(failure, "rank", -1),
+      TextAt(failure, "role"), TextAt(failure, "pod"));
+  if (cause.empty()) return line + how;
+  // The controller has put in what a rank that said nothing would have said.
+  return cause.starts_with(how) ? line + cause
+                                : fmt::format("{}{}: {}", line, how, cause);
 }
 
 std::string RootCausePod(const Json& status) {
