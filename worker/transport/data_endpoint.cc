@@ -71,6 +71,7 @@ void DataEndpoint::Replace(const PeerAddress& address) {
     if (!old) return;
     old->replaced = true;
     if (old->connection) old->connection->stream()->Shutdown();
+    old->connection = nullptr;
   }
   old->queue.End(absl::UnavailableError(
       fmt::format("was replaced by incarnation {}", address.id.incarnation)));
@@ -301,10 +302,10 @@ absl::AnyInvocable<void()> DataEndpoint::OnEnd(const ConnectionPtr& connection,
   };
 }
 
-std::vector<DataEndpoint::PeerPtr> DataEndpoint::BeginClose() {
-  std::vector<PeerPtr> active;
+std::optional<std::vector<DataEndpoint::PeerPtr>> DataEndpoint::BeginClose() {
   absl::MutexLock lock(&mu_);
-  if (std::exchange(closed_, true)) return active;
+  if (std::exchange(closed_, true)) return std::nullopt;
+  std::vector<PeerPtr> active;
   for (const auto& [rank, peer] : peers_) {
     if (peer->link != Link::kNone) active.push_back(peer);
   }
@@ -319,9 +320,10 @@ void DataEndpoint::EndWriting() {
 }
 
 void DataEndpoint::Close(absl::Time deadline) {
-  const std::vector<PeerPtr> active = BeginClose();
-  for (const PeerPtr& peer : active) peer->queue.Finish();
-  for (const PeerPtr& peer : active) peer->queue.AwaitFinished(deadline);
+  const std::optional<std::vector<PeerPtr>> active = BeginClose();
+  if (!active) return;
+  for (const PeerPtr& peer : *active) peer->queue.Finish();
+  for (const PeerPtr& peer : *active) peer->queue.AwaitFinished(deadline);
   EndWriting();
   {
     // A peer that reads the goodbye ends its side, having read all before it.
@@ -334,10 +336,13 @@ void DataEndpoint::Close(absl::Time deadline) {
   }
   dialer_.Stop();
   reactor_->Stop();
-  for (const PeerPtr& peer : active) {
+  for (const PeerPtr& peer : *active) {
     peer->queue.End(absl::CancelledError("endpoint is closed"));
   }
   acceptor_.reset();
+  // Each holds its peer, which holds it.
+  absl::MutexLock lock(&mu_);
+  for (const auto& [rank, peer] : peers_) peer->connection = nullptr;
 }
 
 Endpoint::Statistics DataEndpoint::statistics() const {

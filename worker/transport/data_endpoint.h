@@ -85,7 +85,8 @@ class DataEndpoint final : public Endpoint, public Connection::Owner {
       ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_);
   Hello HelloTo(const PeerId& peer) const;
 
-  std::vector<PeerPtr> BeginClose();
+  // The peers that there are links to; nothing if Close was called before.
+  std::optional<std::vector<PeerPtr>> BeginClose();
   void EndWriting();
 
   const EndpointOptions options_;

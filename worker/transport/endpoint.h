@@ -142,10 +142,11 @@ class Endpoint {
   // (closed).
   virtual absl::Status Send(int rank, Message message, absl::Time deadline) = 0;
 
-  // Lends this thread to reading until `done()` or `deadline`; `done` is looked
-  // at after each message and after each Wake(), on this thread, with no lock
-  // of ours held. Returns done(). The thread also runs handlers meanwhile; for
-  // long work a handler has Run.
+  // Lends this thread to reading until `done()` or `deadline`. `done` is looked
+  // at after each message that this thread has read and after each Wake(), on
+  // this thread, with no lock of ours held: who makes it true on another thread
+  // calls Wake. Returns done(). The thread runs handlers meanwhile; for long
+  // work a handler has Run.
   virtual bool Wait(const std::function<bool()>& done, absl::Time deadline) = 0;
 
   // Something that a `done` in Wait looks at has changed.
