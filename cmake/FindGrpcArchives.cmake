@@ -33,5 +33,5 @@ if(GrpcArchives_FOUND AND NOT TARGET GrpcArchives::Grpc)
   set_target_properties(GrpcArchives::Grpc PROPERTIES
     INTERFACE_LINK_LIBRARIES
       "${_grpc_libraries};OpenSSL::SSL;OpenSSL::Crypto;z;absl::status;absl::statusor;absl::strings;absl::str_format;absl::synchronization;absl::time;absl::cord;absl::flat_hash_map;absl::flat_hash_set;absl::inlined_vector;absl::bind_front;absl::random_random;absl::optional;absl::variant;absl::any;absl::hash;absl::bad_optional_access;absl::bad_variant_access;Threads::Threads;dl;atomic"
-    INTERFACE_LINK_OPTIONS "-Wl,--exclude-libs,ALL")
+    INTERFACE_LINK_OPTIONS "$<$<NOT:$<BOOL:${DISTTRAIN_GRPC_SHARED}>>:-Wl,--exclude-libs,ALL>")
 endif()

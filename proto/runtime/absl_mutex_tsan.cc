@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// absl::Mutex and absl::CondVar for builds with the thread sanitizer.
+// absl::Mutex, absl::CondVar and absl::Notification for builds with the thread
+// sanitizer.
 //
 // The sanitizer sees only code that was compiled with it, and Debian's abseil
 // was not: each member guarded by an absl::Mutex would be reported as a race.
@@ -16,6 +17,7 @@
 #include <mutex>
 
 #include "absl/synchronization/mutex.h"
+#include "absl/synchronization/notification.h"
 #include "absl/time/clock.h"
 #include "absl/time/time.h"
 
@@ -80,6 +82,12 @@ bool AwaitUntil(MutexState& state, const absl::Condition& condition,
 }
 
 }  // namespace
+
+// gRPC and protobuf were not built with the sanitizer either: what they do with
+// memory, by atomics that it cannot see, is not ours to report.
+extern "C" const char* __tsan_default_options() {
+  return "ignore_noninstrumented_modules=1";
+}
 
 namespace absl {
 ABSL_NAMESPACE_BEGIN
@@ -164,6 +172,30 @@ void CondVar::Signal() { StateOf<std::condition_variable>(cv_).notify_one(); }
 
 void CondVar::SignalAll() {
   StateOf<std::condition_variable>(cv_).notify_all();
+}
+
+// What was written before Notify is seen after a wait.
+Notification::~Notification() { const MutexLock lock(&mutex_); }
+
+void Notification::Notify() {
+  const MutexLock lock(&mutex_);
+  notified_yet_.store(true, std::memory_order_release);
+}
+
+void Notification::WaitForNotification() const {
+  WaitForNotificationWithDeadline(InfiniteFuture());
+}
+
+bool Notification::WaitForNotificationWithTimeout(Duration timeout) const {
+  return WaitForNotificationWithDeadline(Now() + timeout);
+}
+
+bool Notification::WaitForNotificationWithDeadline(Time deadline) const {
+  const MutexLock lock(&mutex_);
+  const auto notified = [this] {
+    return notified_yet_.load(std::memory_order_acquire);
+  };
+  return mutex_.AwaitWithDeadline(Condition(&notified), deadline);
 }
 
 ABSL_NAMESPACE_END
