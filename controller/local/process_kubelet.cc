@@ -15,6 +15,7 @@
 #include "controller/local/termination_file.h"
 #include "fmt/format.h"
 #include "proto/contract/exit_code.h"
+#include "proto/runtime/signals.h"
 #include "proto/runtime/status.h"
 
 namespace disttrain {
@@ -100,6 +101,7 @@ void ProcessKubelet::Put(Item item) {
 }
 
 void ProcessKubelet::Watch() {
+  NameThread("watch-pods");
   const auto stop = [this] {
     const absl::MutexLock lock(&mu_);
     return stop_watch_;
@@ -140,6 +142,7 @@ std::optional<ProcessKubelet::Item> ProcessKubelet::Next(absl::Time deadline) {
 }
 
 void ProcessKubelet::Work() {
+  NameThread("kubelet");
   while (true) {
     const std::optional<Item> item = Next(NextKill());
     if (item.has_value()) {

@@ -45,8 +45,8 @@ struct KubeletOptions {
 // StartError; a pod that needs a cluster with reason UnsupportedLocally and
 // exit code 78, so that nobody tries again.
 //
-// Threads: thread-safe. It has three of its own: `watch`, `kubelet` (all
-// decisions), and its supervisor's reader.
+// Threads: thread-safe. It has three of its own: `watch-pods`, `kubelet`
+// (all decisions), and its supervisor's reader.
 class ProcessKubelet {
  public:
   // Borrows `api`. Errors: the supervisor process cannot be made.

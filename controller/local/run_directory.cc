@@ -136,7 +136,8 @@ absl::StatusOr<RunDirectory> RunDirectory::Create(const std::string& runs,
 absl::Status RunDirectory::AddPod(const StartedPod& pod) const {
   const std::string path = path_ + "/pods.jsonl";
   std::ofstream file(path, std::ios::app);
-  file << ToJson(pod).dump() << "\n";
+  file << ToJson(pod).dump(-1, ' ', false, Json::error_handler_t::replace)
+       << "\n";
   file.close();
   if (!file) return FileError(path, std::strerror(errno));
   return absl::OkStatus();

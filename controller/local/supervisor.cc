@@ -15,6 +15,7 @@
 #include "controller/local/supervisor_main.h"
 #include "fmt/format.h"
 #include "proto/runtime/check.h"
+#include "proto/runtime/signals.h"
 #include "proto/runtime/status.h"
 
 extern char** environ;
@@ -104,6 +105,7 @@ void Supervisor::Close() {
 }
 
 void Supervisor::Read() {
+  NameThread("supervisor");
   FrameReader frames;
   char bytes[1 << 16];
   while (true) {
