@@ -84,9 +84,22 @@ bool AwaitUntil(MutexState& state, const absl::Condition& condition,
 }  // namespace
 
 // gRPC and protobuf were not built with the sanitizer either: what they do with
-// memory, by atomics that it cannot see, is not ours to report.
+// memory, ordered by atomics that it cannot see, is not ours to report. The
+// suppressions are for gRPC's headers, which are compiled with our code, and
+// for what a reaction reads first, written before StartCall. race_top looks at
+// the innermost function alone, so that what our callbacks call is still
+// checked.
 extern "C" const char* __tsan_default_options() {
   return "ignore_noninstrumented_modules=1";
+}
+
+extern "C" const char* __tsan_default_suppressions() {
+  return "race_top:grpc::\n"
+         "race_top:std::function<void (bool)>::operator=\n"
+         "race:grpc::internal::CallOp*::SetFinishInterceptionHookPoint\n"
+         "race_top:::OnReadDone(bool)\n"
+         "race_top:::OnWriteDone(bool)\n"
+         "race_top:::OnDone(\n";
 }
 
 namespace absl {
