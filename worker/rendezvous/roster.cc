@@ -51,7 +51,7 @@ absl::Status Roster::Join(const v1::JoinRequest& request, absl::Time now) {
     complete_ = true;
     for (Rank& each : ranks_) {
       each.heard = now;
-      each.stream_due = now + options_.start_grace;
+      if (each.stream == 0) each.stream_due = now + options_.start_grace;
     }
   }
   return absl::OkStatus();
