@@ -4,18 +4,9 @@
 #include <algorithm>
 
 #include "fmt/format.h"
+#include "worker/rendezvous/text.h"
 
 namespace disttrain {
-
-std::string Describe(const v1::Failure& failure) {
-  std::string who = fmt::format("rank {}", failure.rank());
-  if (!failure.role().empty()) who += fmt::format(" ({}", failure.role());
-  if (!failure.role().empty() && !failure.pod().empty()) {
-    who += fmt::format(", pod {}", failure.pod());
-  }
-  if (!failure.role().empty()) who += ")";
-  return fmt::format("{}: {}", who, failure.cause());
-}
 
 WorkerActions Lifecycle::On(const WorkerEvent& event, absl::Time now) {
   struct Dispatch {

@@ -117,7 +117,4 @@ class Lifecycle {
   std::optional<Departure> departure_;
 };
 
-// "agent 0 (rank 0, pod cartpole-agent-0): the program threw"
-std::string Describe(const v1::Failure& failure);
-
 }  // namespace disttrain

@@ -10,6 +10,7 @@
 #include "fmt/format.h"
 #include "proto/runtime/status.h"
 #include "worker/programs/worker_process.h"
+#include "worker/rendezvous/text.h"
 
 namespace disttrain {
 namespace {
