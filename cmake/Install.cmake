@@ -16,7 +16,7 @@ install(TARGETS
 install(EXPORT disttrainTargets NAMESPACE disttrain:: DESTINATION lib/cmake/disttrain)
 
 install(DIRECTORY "${PROJECT_SOURCE_DIR}/worker" "${PROJECT_SOURCE_DIR}/proto"
-  DESTINATION include/disttrain FILES_MATCHING PATTERN "*.h")
+  DESTINATION include/disttrain FILES_MATCHING PATTERN "*.h" PATTERN "proto/disttrain" EXCLUDE)
 install(DIRECTORY "${PROJECT_BINARY_DIR}/generated/disttrain"
   DESTINATION include/disttrain FILES_MATCHING PATTERN "*.pb.h")
 
@@ -36,4 +36,8 @@ install(FILES
     "${PROJECT_SOURCE_DIR}/cmake/FindGrpcArchives.cmake"
   DESTINATION lib/cmake/disttrain)
 
+set_target_properties(disttrain-worker PROPERTIES INSTALL_RPATH "${_library_folder}")
 install(TARGETS disttrain-worker RUNTIME DESTINATION bin)
+if(TARGET dtj)
+  install(TARGETS dtj RUNTIME DESTINATION bin)
+endif()
