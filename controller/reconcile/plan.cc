@@ -23,7 +23,11 @@ bool PlanAcceptance(PlanState& state) {
     Fail(state, rejection.reason, rejection.message);
     return true;
   }
-  SetCondition(status, {condition::kAccepted, "True", "Valid"}, state.now);
+  // Else DeriveConditions says that a name is taken; saying both in turn would
+  // move the transition time, and write, each time.
+  if (!absl::IsAlreadyExists(state.observed.last_error)) {
+    SetCondition(status, {condition::kAccepted, "True", "Valid"}, state.now);
+  }
   status.template_hash = state.observed.template_hash;
   status.resolved = state.observed.resolved;
   return false;
@@ -56,6 +60,7 @@ void PlanRunningJob(PlanState& state) {
   if (state.observed.report) {
     MergeReport(state.spec(), *state.observed.report, state.status());
   }
+  MergeFinalFigures(state);
   CountPods(state);
   // Before failures: with Rank0, what the others do once rank 0 is done does
   // not matter.
@@ -113,7 +118,8 @@ Decision Plan(const Job& job, const Observed& observed, absl::Time now) {
   }
   state.status().observed_generation = job.generation;
   if (IsTerminal(state.status())) {
-    CountPods(state);
+    // Edits after the end are ignored, also those that make no sense.
+    if (!state.observed.rejection) CountPods(state);
     CleanUp(state);
   } else {
     PlanRunningJob(state);

@@ -239,9 +239,12 @@ bool PlanFailures(PlanState& state) {
   facts.now = state.now;
   facts.ever_running = IsTrue(state.status(), condition::kRunning);
   const auto& report = state.observed.report;
-  if (report && report->attempt == state.status().attempt &&
-      report->progress.has_failure()) {
-    facts.hint = report->progress.failure().rank();
+  if (report && report->attempt == state.status().attempt) {
+    const v1::Progress& progress = report->progress;
+    if (progress.has_failure()) facts.hint = progress.failure().rank();
+    if (progress.missing_ranks_size() > 0) {
+      facts.missing = progress.missing_ranks(0);
+    }
   }
   std::vector<PodFailure> failures =
       FailuresOf(state, RestartScope::kGang, &facts.all_left);

@@ -51,6 +51,8 @@ void RecordSuccesses(PlanState& state);
 // training_status.cc
 void MergeReport(const JobSpec& spec, const ProgressReport& report,
                  JobStatus& status);
+// The figures that the driver left behind when it ended well.
+void MergeFinalFigures(PlanState& state);
 
 // plan_end.cc
 void Complete(PlanState& state, const std::string& reason,

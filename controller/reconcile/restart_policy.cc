@@ -73,6 +73,27 @@ bool IsRendezvousTimeout(const JobSpec& spec,
                      });
 }
 
+// The cause is the rank that was waited for, not rank 0, which says so.
+void BlameMissing(const JobSpec& spec, int rank, AttemptFailure& failure) {
+  for (size_t role = 0; role < spec.roles.size(); ++role) {
+    const int pods = spec.roles[role].replicas;
+    const int index =
+        (rank - FirstRank(spec, role, 0)) / ProcessesPerPod(spec.roles[role]);
+    if (rank < FirstRank(spec, role, 0) || index >= pods) continue;
+    PodFailure missing;
+    missing.role = spec.roles[role].name;
+    missing.index = index;
+    missing.rank = rank;
+    missing.reason = failure.root.reason;
+    missing.time = failure.root.time;
+    missing.created = failure.root.created;
+    missing.message = fmt::format("it never joined: {}", failure.root.message);
+    failure.root = missing;
+    failure.root_known = true;
+    return;
+  }
+}
+
 AttemptFailure OnlyVictims(const JobSpec& spec,
                            const std::vector<PodFailure>& failures,
                            const AttemptFacts& facts) {
@@ -90,6 +111,7 @@ AttemptFailure OnlyVictims(const JobSpec& spec,
   if (IsRendezvousTimeout(spec, failures, facts)) {
     result.reason = "RendezvousTimeout";
     result.verdict.action = FailureAction::kRestart;
+    if (facts.missing) BlameMissing(spec, *facts.missing, result);
   }
   return result;
 }

@@ -39,6 +39,8 @@ struct AttemptFacts {
   bool all_left = false;      // no rank of the gang runs any more
   bool ever_running = false;  // all ranks had joined in this attempt
   std::optional<int> hint;    // the rank whose failure rank 0 broadcast
+  // The first rank that had not joined when rank 0 was last asked.
+  std::optional<int> missing;
   absl::Time now;
 };
 

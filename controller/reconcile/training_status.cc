@@ -4,6 +4,7 @@
 
 #include "controller/reconcile/plan_steps.h"
 #include "controller/reconcile/success_policy.h"
+#include "proto/contract/termination_message.h"
 
 namespace disttrain {
 namespace {
@@ -62,6 +63,22 @@ void MergeReport(const JobSpec& spec, const ProgressReport& report,
         MeetsTarget(*spec.success_policy.metric, training)
             ? std::min(training.target_reports + 1, 1'000'000)
             : 0;
+  }
+}
+
+void MergeFinalFigures(PlanState& state) {
+  Training& training = state.status().training;
+  for (const auto& [at, pod] : state.current) {
+    if (!Succeeded(*pod)) continue;
+    const auto said = ParseTerminationMessage(pod->termination_message);
+    if (!said || (!said->reward && !said->loss)) continue;  // not the driver
+    training.step = said->step;
+    if (said->loss) training.loss = said->loss;
+    if (said->episode_reward) training.episode_reward = said->episode_reward;
+    if (!said->reward) continue;
+    training.reward = said->reward;
+    training.best_reward =
+        std::max(training.best_reward.value_or(*said->reward), *said->reward);
   }
 }
 

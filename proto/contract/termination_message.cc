@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "proto/contract/termination_message.h"
 
-#include <algorithm>
+#include <cmath>
 
 #include "nlohmann/json.hpp"
 
@@ -30,6 +30,12 @@ std::string Dump(const TerminationMessage& message, const std::string& cause) {
                                  {"exitCode", message.exit_code},
                                  {"timeMs", message.time_ms}};
   if (message.failed_rank) json["failedRank"] = *message.failed_rank;
+  const auto put = [&json](const char* key, std::optional<double> value) {
+    if (value && std::isfinite(*value)) json[key] = *value;
+  };
+  put("reward", message.reward);
+  put("episodeReward", message.episode_reward);
+  put("loss", message.loss);
   // Bytes that are not UTF-8 become U+FFFD instead of an exception.
   return json.dump(-1, ' ', false, nlohmann::json::error_handler_t::replace);
 }
@@ -53,6 +59,11 @@ std::optional<TerminationMessage> ParseTerminationMessage(
     if (found == json.end() || !found->is_number_integer()) return std::nullopt;
     return found->get<int64_t>();
   };
+  const auto number = [&json](const char* key) -> std::optional<double> {
+    const auto found = json.find(key);
+    if (found == json.end() || !found->is_number()) return std::nullopt;
+    return found->get<double>();
+  };
   const auto text_of = [&json](const char* key) -> std::string {
     const auto found = json.find(key);
     return found != json.end() && found->is_string() ? found->get<std::string>()
@@ -69,6 +80,9 @@ std::optional<TerminationMessage> ParseTerminationMessage(
   message.time_ms = integer("timeMs").value_or(0);
   if (const auto failed = integer("failedRank"))
     message.failed_rank = static_cast<int>(*failed);
+  message.reward = number("reward");
+  message.episode_reward = number("episodeReward");
+  message.loss = number("loss");
   return message;
 }
 

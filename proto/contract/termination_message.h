@@ -8,8 +8,8 @@
 
 namespace disttrain {
 
-// The one JSON line that a worker leaves in its termination message, and from
-// which the controller names the root cause:
+// The one JSON line that a worker leaves in its termination message. From it
+// the controller names the root cause, and takes the final figures:
 //   {"rank":2,"role":"observer","cause":"...","step":40,"exitCode":1,"timeMs":1767607200000}
 struct TerminationMessage {
   int rank = 0;
@@ -22,7 +22,12 @@ struct TerminationMessage {
   int64_t time_ms = 0;
   // The rank that this process lost, or whose failure was broadcast to it: set
   // on victims, so that their exit is not taken for the root cause.
-  std::optional<int> failed_rank;
+  std::optional<int> failed_rank = std::nullopt;
+  // The driver's last figures: what the job came to, also for a controller that
+  // did not poll in the moment before the end. Finite, or absent.
+  std::optional<double> reward = std::nullopt;
+  std::optional<double> episode_reward = std::nullopt;
+  std::optional<double> loss = std::nullopt;
 };
 
 // One line without a newline, <= 4096 bytes (Kubernetes' limit); a longer cause

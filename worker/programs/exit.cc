@@ -25,14 +25,19 @@ absl::Status WriteTerminationMessage(const LeavingRank& rank,
   if (rank.path.empty() || (rank.path == env::kTerminationLog && absent)) {
     return absl::OkStatus();
   }
-  const TerminationMessage message = {
-      .rank = rank.rank,
-      .role = rank.role,
-      .cause = ending.cause,
-      .step = rank.step,
-      .exit_code = static_cast<int>(ending.code),
-      .time_ms = absl::ToUnixMillis(absl::Now()),
-      .failed_rank = ending.failed_rank};
+  TerminationMessage message = {.rank = rank.rank,
+                                .role = rank.role,
+                                .cause = ending.cause,
+                                .step = rank.step,
+                                .exit_code = static_cast<int>(ending.code),
+                                .time_ms = absl::ToUnixMillis(absl::Now()),
+                                .failed_rank = ending.failed_rank};
+  const v1::Report& figures = rank.figures;
+  if (figures.has_reward()) message.reward = figures.reward();
+  if (figures.has_episode_reward()) {
+    message.episode_reward = figures.episode_reward();
+  }
+  if (figures.has_loss()) message.loss = figures.loss();
   std::ofstream file(rank.path, std::ios::trunc);
   file << ToJson(message) << '\n';
   file.close();

@@ -11,6 +11,7 @@
 #include "absl/status/status.h"
 #include "absl/synchronization/mutex.h"
 #include "absl/time/time.h"
+#include "disttrain/v1/progress.pb.h"
 #include "proto/contract/exit_code.h"
 
 namespace disttrain {
@@ -36,6 +37,8 @@ struct LeavingRank {
   int rank = 0;
   std::string role = {};
   int64_t step = 0;
+  // The driver's last figures; empty on the other ranks.
+  v1::Report figures = {};
 };
 
 // Writes `ending` to the termination message's file. In an image that is not a

@@ -61,6 +61,8 @@ class WorkerProcess {
   Ending Explained(Ending ending);
   void End(const Ending& ending);
   void LeaveTogether();
+  // Writes the termination message.
+  void LeaveMessage(const Ending& ending);
   [[noreturn]] void LeaveAtOnce(const Ending& ending);
 
   void OnSignal(int number);

@@ -42,6 +42,8 @@ void WorkerProcess::End(const Ending& ending) {
 
 void WorkerProcess::LeaveTogether() {
   finished_ = true;
+  // The controller may not poll again: what the job came to is left behind.
+  if (identity_.rank == driver_rank_) LeaveMessage({.code = ExitCode::kDone});
   const absl::Time deadline = absl::Now() + kLeaveTogether;
   exit_timer_.Arm(deadline + kFlush);
   if (train_.joinable()) train_.join();
@@ -58,6 +60,17 @@ void WorkerProcess::LeaveTogether() {
   std::_Exit(static_cast<int>(ExitCode::kDone));
 }
 
+void WorkerProcess::LeaveMessage(const Ending& ending) {
+  const v1::Report last = progress_.Snapshot();
+  LeavingRank rank = {.path = identity_.termination_message_path,
+                      .rank = identity_.rank,
+                      .role = identity_.role,
+                      .step = last.step()};
+  if (identity_.rank == driver_rank_) rank.figures = last;
+  const absl::Status written = WriteTerminationMessage(rank, ending);
+  if (!written.ok()) log_.Error("no termination message", written);
+}
+
 void WorkerProcess::LeaveAtOnce(const Ending& ending) {
   // Two threads may come to this at once: the first one's ending counts.
   int code = kNotLeaving;
@@ -72,13 +85,7 @@ void WorkerProcess::LeaveAtOnce(const Ending& ending) {
   if (ending.failed_rank)
     fields.emplace_back("failed_rank", *ending.failed_rank);
   log_.Error("leaving", fields);
-  const absl::Status written =
-      WriteTerminationMessage({.path = identity_.termination_message_path,
-                               .rank = identity_.rank,
-                               .role = identity_.role,
-                               .step = step},
-                              ending);
-  if (!written.ok()) log_.Error("no termination message", written);
+  LeaveMessage(ending);
   session_.LeaveAlone(absl::Now() + kLeaveAlone);
   // Not exit(): user code may still be running, and may never return.
   std::_Exit(static_cast<int>(ending.code));
