@@ -48,6 +48,8 @@ std::string LevelText(const Json& line) {
 std::string ReadableObject(const Json& line) {
   std::string text = LevelText(line) + line["msg"].get<std::string>();
   if (line.contains("status")) text += ": " + ValueText(line["status"]);
+  // A message in columns already says, rounded, what its fields say exactly.
+  if (text.find('\t') != std::string::npos) return text;
   for (const auto& [key, value] : line.items()) {
     if (std::find(kHiddenKeys.begin(), kHiddenKeys.end(), key) ==
         kHiddenKeys.end()) {

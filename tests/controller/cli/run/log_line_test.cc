@@ -15,9 +15,10 @@ TEST(LogLine, OfOursIsItsMessageAndItsFields) {
       "step done  loss=0.3125  ok=true  step=40");
 }
 
-TEST(LogLine, KeepsTheTabsOfAMessage) {
+TEST(LogLine, KeepsTheColumnsOfAMessageAndLeavesOutItsFields) {
   EXPECT_EQ(ReadableLogLine(
-                R"({"level":"info","msg":"Episode 10\tLast reward: 12.00"})"),
+                R"({"level":"info","msg":"Episode 10\tLast reward: 12.00",)"
+                R"("episode":10,"reward":12.0001})"),
             "Episode 10\tLast reward: 12.00");
 }
 
