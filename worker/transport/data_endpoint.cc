@@ -22,6 +22,8 @@ constexpr absl::Duration kLinger = absl::Seconds(1);
 constexpr size_t kFirstBudget = size_t{1} << 20;
 constexpr uint32_t kReadEvents = EPOLLIN | EPOLLRDHUP;
 
+absl::Status Closed() { return absl::CancelledError("endpoint is closed"); }
+
 }  // namespace
 
 DataEndpoint::DataEndpoint(const EndpointOptions& options, std::string address,
@@ -78,7 +80,7 @@ void DataEndpoint::Replace(const PeerAddress& address) {
 }
 
 absl::StatusOr<DataEndpoint::PeerPtr> DataEndpoint::FindPeer(int rank) {
-  if (closed_) return absl::CancelledError("endpoint is closed");
+  if (closed_) return Closed();
   const auto found = peers_.find(rank);
   if (found != peers_.end()) return found->second;
   return absl::InvalidArgumentError(
@@ -303,12 +305,16 @@ absl::AnyInvocable<void()> DataEndpoint::OnEnd(const ConnectionPtr& connection,
 }
 
 std::optional<std::vector<DataEndpoint::PeerPtr>> DataEndpoint::BeginClose() {
-  absl::MutexLock lock(&mu_);
-  if (std::exchange(closed_, true)) return std::nullopt;
   std::vector<PeerPtr> active;
-  for (const auto& [rank, peer] : peers_) {
-    if (peer->link != Link::kNone) active.push_back(peer);
+  std::vector<PeerPtr> unused;
+  {
+    absl::MutexLock lock(&mu_);
+    if (std::exchange(closed_, true)) return std::nullopt;
+    for (const auto& [rank, peer] : peers_) {
+      (peer->link == Link::kNone ? unused : active).push_back(peer);
+    }
   }
+  for (const PeerPtr& peer : unused) peer->queue.End(Closed());
   return active;
 }
 
@@ -337,7 +343,7 @@ void DataEndpoint::Close(absl::Time deadline) {
   dialer_.Stop();
   reactor_->Stop();
   for (const PeerPtr& peer : *active) {
-    peer->queue.End(absl::CancelledError("endpoint is closed"));
+    peer->queue.End(Closed());
   }
   acceptor_.reset();
   // Each holds its peer, which holds it.

@@ -303,9 +303,8 @@ void Reactor::WaitOnce(const std::function<bool()>& done, absl::Time deadline) {
 }
 
 bool Reactor::Wait(const std::function<bool()>& done, absl::Time deadline) {
-  bool ready = done();
-  if (ready) return true;
   waits_in_progress.push_back(this);
+  bool ready = done();
   while (!ready && !stopped_ && absl::Now() < deadline) {
     WaitOnce(done, deadline);
     ready = done();

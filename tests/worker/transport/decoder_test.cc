@@ -160,6 +160,24 @@ TEST(Decoder, LargeHeaderIsCutAsWell) {
   EXPECT_EQ(decoded.messages, std::vector<std::string>{header + "|x"});
 }
 
+TEST(Outbox, EmptyMessagesCountAsWell) {
+  Outbox outbox;
+  for (int i = 0; i < 100; ++i) outbox.Push(MakeMessage("", {}));
+  EXPECT_EQ(outbox.bytes(), 100 * Outbox::kMessageBytes);
+  Drain(outbox);
+  EXPECT_EQ(outbox.bytes(), 0u);
+}
+
+TEST(Outbox, BuffersAreLetGoOnceTheyAreWritten) {
+  Outbox outbox;
+  Message message = MakeMessage("h", {std::string(100, 'x')});
+  const std::weak_ptr<const void> owner = message.buffers[0].owner;
+  outbox.Push(std::move(message));
+  EXPECT_FALSE(owner.expired());
+  Drain(outbox);
+  EXPECT_TRUE(owner.expired());
+}
+
 TEST(Decoder, EveryTruncatedPrefixIsIncompleteButNoError) {
   std::vector<Message> messages;
   messages.push_back(MakeMessage("head", {"abc", "defg"}));

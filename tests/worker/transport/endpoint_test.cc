@@ -11,6 +11,7 @@
 #include <vector>
 
 #include "absl/synchronization/notification.h"
+#include "fmt/format.h"
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
 #include "tests/worker/transport/node.h"
@@ -29,7 +30,7 @@ class EndpointOver : public ::testing::TestWithParam<const char*> {
   }
   std::unique_ptr<Node> MakeNode(int rank) {
     return std::make_unique<Node>(
-        OptionsFor(rank, Listen("r" + std::to_string(rank))));
+        OptionsFor(rank, Listen(fmt::format("r{}", rank))));
   }
 
   TemporaryFolder folder_;
@@ -55,7 +56,7 @@ TEST_P(EndpointOver, EchoesAMessageWithBuffers) {
   auto a = MakeNode(0);
   auto b = MakeNode(1);
   b->set_on_message([&](PeerId from, ReceivedMessage message) {
-    Message reply = Text("re: " + message.header);
+    Message reply = Text(fmt::format("re: {}", message.header));
     for (MutableBuffer& buffer : message.buffers) {
       reply.buffers.push_back({buffer.data, buffer.size, buffer.owner});
     }
@@ -136,7 +137,7 @@ TEST_P(EndpointOver, ManyThreadsLoseAndDoubleNothing) {
   for (int thread = 0; thread < kThreads; ++thread) {
     threads.emplace_back([&, thread] {
       for (int i = 0; i < kEach; ++i) {
-        const std::string name = std::to_string(thread * kEach + i) + ":";
+        const std::string name = fmt::format("{}:", thread * kEach + i);
         const auto bytes =
             std::make_shared<std::string>(i % 50 == 0 ? 300'000 : 4, 'x');
         EXPECT_TRUE((*a)->Send(1, WithBuffer(name, bytes), Soon()).ok());
@@ -148,7 +149,7 @@ TEST_P(EndpointOver, ManyThreadsLoseAndDoubleNothing) {
   absl::MutexLock lock(&mu);
   ASSERT_EQ(seen.size(), static_cast<size_t>(kThreads * kEach));
   for (int i = 0; i < kThreads * kEach; ++i) {
-    EXPECT_EQ(seen.count(std::to_string(i) + ":xxxx"), 1u) << i;
+    EXPECT_EQ(seen.count(fmt::format("{}:xxxx", i)), 1u) << i;
   }
 }
 
@@ -156,9 +157,9 @@ TEST_P(EndpointOver, BothDiallingAtOnceLosesAndDoublesNothing) {
   constexpr int kEach = 20;
   for (int round = 0; round < 60; ++round) {
     auto a = std::make_unique<Node>(
-        OptionsFor(0, Listen("a" + std::to_string(round))));
+        OptionsFor(0, Listen(fmt::format("a{}", round))));
     auto b = std::make_unique<Node>(
-        OptionsFor(1, Listen("b" + std::to_string(round))));
+        OptionsFor(1, Listen(fmt::format("b{}", round))));
     Connect({a.get(), b.get()});
     const auto send = [](Node& from, int to) {
       for (int i = 0; i < kEach; ++i) {
@@ -207,7 +208,7 @@ TEST_P(EndpointOver, NestedCallsWaitInsideHandlersWithoutEnd) {
       }
       ++finished;
       EXPECT_TRUE(
-          node->Send(from.rank, Text("done " + std::to_string(depth)), Soon())
+          node->Send(from.rank, Text(fmt::format("done {}", depth)), Soon())
               .ok());
     };
   };
@@ -244,6 +245,56 @@ TEST_P(EndpointOver, HandlerThatDoesNotReturnNeverHoldsUpReading) {
   open.Notify();
   ASSERT_TRUE(b->AwaitReceived(60));
   EXPECT_EQ(blocked, 30);
+}
+
+TEST_P(EndpointOver, OrderIsKeptWithinASizeClass) {
+  constexpr int kEach = 40;
+  auto a = MakeNode(0);
+  auto b = MakeNode(1);
+  std::vector<int> small;
+  std::vector<int> large;
+  b->set_on_message([&](PeerId, ReceivedMessage message) {
+    (message.buffers.empty() ? small : large)
+        .push_back(std::stoi(message.header));
+  });
+  Connect({a.get(), b.get()});
+  const auto bytes = std::make_shared<std::string>(200'000, 'x');
+  std::vector<int> expected;
+  for (int i = 0; i < kEach; ++i) {
+    expected.push_back(i);
+    const std::string name = std::to_string(i);
+    ASSERT_TRUE((*a)->Send(1, WithBuffer(name, bytes), Soon()).ok());
+    ASSERT_TRUE((*a)->Send(1, Text(name), Soon()).ok());
+  }
+  ASSERT_TRUE(b->AwaitReceived(2 * kEach));
+  EXPECT_EQ(small, expected);
+  EXPECT_EQ(large, expected);
+}
+
+TEST_P(EndpointOver, TasksRunOnPoolThreadsWhileAWaitingThreadIsLent) {
+  auto a = MakeNode(0);
+  auto b = MakeNode(1);
+  std::atomic<int> done = 0;
+  b->set_on_message([&](PeerId, ReceivedMessage) {
+    (*b)->Run([&] {
+      EXPECT_FALSE((*b)->OnLentThread());
+      ++done;
+      (*b)->Wake();
+    });
+  });
+  Connect({a.get(), b.get()});
+  for (int i = 0; i < 200; ++i) {
+    ASSERT_TRUE((*a)->Send(1, Text("x"), Soon()).ok());
+  }
+  EXPECT_FALSE((*b)->OnLentThread());
+  bool lent = true;
+  EXPECT_TRUE((*b)->Wait(
+      [&] {
+        if (done > 0) lent = lent && (*b)->OnLentThread();
+        return done == 200;
+      },
+      Soon()));
+  EXPECT_TRUE(lent);
 }
 
 TEST_P(EndpointOver, GoodbyeIsNoLossAndWhatWasQueuedArrives) {
@@ -311,7 +362,7 @@ TEST_P(EndpointOver, PeerThatNeverStartsIsLostOnce) {
   options.connect_timeout = absl::Milliseconds(50);
   Node a(options);
   a.Start({{{1, 0}, address}});
-  ASSERT_TRUE(a->Send(1, Text("x"), Soon()).ok());
+  SendToTheLost(a, 1);
   EXPECT_THAT(a.AwaitLost(1), HasSubstr("rank 1: dialling " + address));
   const absl::Status status = a->Send(1, Text("x"), Soon());
   EXPECT_TRUE(absl::IsUnavailable(status)) << status;

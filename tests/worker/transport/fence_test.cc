@@ -82,7 +82,7 @@ class Fence : public ::testing::Test {
     options.listen = folder_.Socket("other");
     Node other(options);
     other.Start({{target, server_.address().address}});
-    EXPECT_TRUE(other->Send(0, Text("let me in"), Soon()).ok());
+    SendToTheLost(other, 0);
     std::string reason = other.AwaitLost(0);
     EXPECT_EQ(server_.received(), 0);
     return reason;
@@ -140,7 +140,7 @@ TEST_F(Fence, DeadIncarnationOfTheTargetIsLostAtOnce) {
   options.listen = folder_.Socket("other");
   Node other(options);
   other.Start({{{0, 0}, successor.address().address}});
-  ASSERT_TRUE(other->Send(0, Text("x"), Soon()).ok());
+  SendToTheLost(other, 0);
   EXPECT_THAT(other.AwaitLost(0),
               AllOf(HasSubstr("dialled rank 0 incarnation 0"),
                     HasSubstr("reached rank 0 incarnation 1")));

@@ -146,6 +146,12 @@ inline EndpointOptions OptionsFor(int rank, std::string listen) {
 
 inline Message Text(std::string header) { return {std::move(header), {}}; }
 
+// Sends to a peer that may be found lost before the message is queued.
+inline void SendToTheLost(Node& from, int rank) {
+  const absl::Status status = from->Send(rank, Text("x"), Soon());
+  EXPECT_TRUE(status.ok() || absl::IsUnavailable(status)) << status;
+}
+
 inline Message WithBuffer(std::string header,
                           const std::shared_ptr<std::string>& bytes) {
   return {std::move(header), {{bytes->data(), bytes->size(), bytes}}};
