@@ -12,7 +12,7 @@ namespace disttrain::rpc::internal {
 
 Peer PeerOf(const Core& core, int rank) {
   const auto status = core.peers().Get(rank);
-  if (!status.has_value()) {
+  if (status == nullptr) {
     throw std::out_of_range(fmt::format("there is no rank {}", rank));
   }
   return status->peer;

@@ -4,7 +4,10 @@
 #include <cstdint>
 #include <memory>
 #include <optional>
+#include <string>
 #include <string_view>
+#include <type_traits>
+#include <utility>
 
 #include "absl/time/time.h"
 #include "worker/rpc/future_state.h"
@@ -62,12 +65,36 @@ class Request {
     }
   }
 
+  // The same, converted to what the method takes. Throws InvalidArgument if an
+  // integer does not fit.
+  template <class P, class A>
+  void AddAs(const A& value) {
+    static_assert(!(std::is_floating_point_v<A> && std::is_integral_v<P>),
+                  "a floating-point argument for an integer parameter");
+    if constexpr (std::is_same_v<A, P>) {
+      Add<P>(value);
+    } else {
+      if constexpr (kIsInteger<A> && kIsInteger<P>) {
+        if (!std::in_range<P>(value)) {
+          Unsendable(ValueError("expected " + Codec<P>::Name() + ", got " +
+                                std::to_string(value)));
+        }
+      }
+      Add<P>(static_cast<P>(value));
+    }
+  }
+
   // `result` gets the outcome, whatever happens. With `synchronous` the caller
   // waits for it next; a call to oneself then runs at once, on this thread.
   void Start(const std::shared_ptr<FutureState>& result,
              const CallOptions& options, bool synchronous);
 
  private:
+  template <class T>
+  static constexpr bool kIsInteger =
+      std::is_integral_v<T> && !std::is_same_v<T, bool> &&
+      !std::is_same_v<T, char>;
+
   Writer Argument();
   [[noreturn]] void Unsendable(const ValueError& error) const;
 

@@ -53,19 +53,6 @@ std::vector<CallTable::Outgoing> CallTable::TakeOutgoingIf(
   return taken;
 }
 
-void CallTable::LimitOutgoing(int rank, int incarnation, absl::Time when) {
-  absl::MutexLock lock(&mu_);
-  for (auto& [id, call] : outgoing_) {
-    if (call->peer.rank != rank || call->peer.incarnation != incarnation ||
-        call->deadline <= when) {
-      continue;
-    }
-    call->deadline = when;
-    call->leaving = true;
-    earliest_ = std::min(earliest_, when);
-  }
-}
-
 std::pair<std::vector<uint64_t>, absl::Time> CallTable::Due(absl::Time now) {
   absl::MutexLock lock(&mu_);
   std::vector<uint64_t> due;
@@ -111,8 +98,21 @@ CallTable::Admission CallTable::AddIncoming(const Incoming& call,
   if (incoming_.size() >= limit) return Admission::kFull;
   const IncomingKey key{call->caller().rank, call->caller().incarnation,
                         call->call_id()};
+  if (!early_cancels_.empty() && std::erase(early_cancels_, key) > 0) {
+    return Admission::kCancelled;
+  }
   return incoming_.emplace(key, call).second ? Admission::kAdmitted
                                              : Admission::kDuplicate;
+}
+
+CallTable::Incoming CallTable::FindCancelled(const Peer& caller, uint64_t id) {
+  absl::MutexLock lock(&mu_);
+  const IncomingKey key{caller.rank, caller.incarnation, id};
+  const auto it = incoming_.find(key);
+  if (it != incoming_.end()) return it->second;
+  if (early_cancels_.size() >= kEarlyCancels) early_cancels_.pop_front();
+  early_cancels_.push_back(key);
+  return nullptr;
 }
 
 CallTable::Incoming CallTable::FindIncoming(const Peer& caller,

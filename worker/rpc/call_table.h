@@ -3,6 +3,7 @@
 
 #include <atomic>
 #include <cstdint>
+#include <deque>
 #include <functional>
 #include <memory>
 #include <string>
@@ -35,8 +36,6 @@ struct OutgoingCall {
   std::vector<std::shared_ptr<ReferenceState>> kept;
   uint64_t parent = 0;  // ServedCall::serial() of the call that made it, or 0
   std::unique_ptr<RecordedCall> record;
-  bool leaving =
-      false;  // the peer is shutting down; deadline is when we give up
 };
 
 // The same at one moment, for messages.
@@ -66,8 +65,6 @@ class CallTable {
   bool IsOutgoingTo(uint64_t id, int rank, int incarnation) const;
   std::vector<Outgoing> TakeOutgoingIf(
       const std::function<bool(const OutgoingCall&)>& matches);
-  // Calls to `rank` are given up at `when` at the latest.
-  void LimitOutgoing(int rank, int incarnation, absl::Time when);
   // Ids of calls due by `now`; the earliest deadline of the others.
   std::pair<std::vector<uint64_t>, absl::Time> Due(absl::Time now);
 
@@ -76,9 +73,13 @@ class CallTable {
   std::vector<std::shared_ptr<ReferenceState>> DropDetachedOf(int rank,
                                                               int incarnation);
 
-  enum class Admission { kAdmitted, kFull, kDuplicate };
+  // kCancelled: its cancellation, a small message, has overtaken it.
+  enum class Admission { kAdmitted, kFull, kDuplicate, kCancelled };
   Admission AddIncoming(const Incoming& call, size_t limit);
   Incoming FindIncoming(const Peer& caller, uint64_t id) const;
+  // The call to cancel. If there is none its request may yet come: remembered
+  // among the last kEarlyCancels.
+  Incoming FindCancelled(const Peer& caller, uint64_t id);
   void RemoveIncoming(const ServedCall& call);
   // All, or those of one caller.
   std::vector<Incoming> IncomingOf(const Peer* caller) const;
@@ -107,6 +108,8 @@ class CallTable {
     }
   };
 
+  static constexpr size_t kEarlyCancels = 1024;
+
   bool Idle() const ABSL_SHARED_LOCKS_REQUIRED(mu_) {
     return outgoing_.empty() && incoming_.empty();
   }
@@ -117,6 +120,7 @@ class CallTable {
   absl::flat_hash_map<uint64_t, Outgoing> outgoing_ ABSL_GUARDED_BY(mu_);
   absl::flat_hash_map<uint64_t, Detached> detached_ ABSL_GUARDED_BY(mu_);
   absl::flat_hash_map<IncomingKey, Incoming> incoming_ ABSL_GUARDED_BY(mu_);
+  std::deque<IncomingKey> early_cancels_ ABSL_GUARDED_BY(mu_);
   absl::Time earliest_ ABSL_GUARDED_BY(mu_) = absl::InfiniteFuture();
 };
 

@@ -94,9 +94,9 @@ void Core::RunDeferred(std::vector<Task> tasks) {
   // A thread that waits for its own reply never runs other people's code: it
   // may hold locks, and the code may take long. It also stops reading, since
   // where one call comes from more may follow.
+  const bool lent = lent_thread != nullptr || endpoint_.OnLentThread();
   const bool inline_last =
-      lent_thread == nullptr &&
-      inline_calls_.load(std::memory_order_relaxed) < kMaxInlineCalls;
+      !lent && inline_calls_.load(std::memory_order_relaxed) < kMaxInlineCalls;
   Task last;
   if (inline_last) {
     last = std::move(tasks.back());
@@ -119,10 +119,9 @@ void Core::RunDeferred(std::vector<Task> tasks) {
 absl::Status Core::Send(const Peer& to, transport::Message message,
                         absl::Time deadline) {
   const auto status = peers_.Get(to.rank);
-  if (!status.has_value() || status->peer.incarnation != to.incarnation) {
+  if (status == nullptr || status->peer.incarnation != to.incarnation) {
     return absl::UnavailableError("its process has ended");
   }
-  if (!status->reached) peers_.MarkReached(to);
   if (!EnterEndpoint()) return absl::CancelledError("this agent is closed");
   absl::Status sent = endpoint_.Send(to.rank, std::move(message), deadline);
   LeaveEndpoint();

@@ -94,6 +94,7 @@ class Core final : public transport::Handler,
   void OnMessage(transport::PeerId from,
                  transport::ReceivedMessage message) override;
   void OnPeerLost(transport::PeerId peer, const absl::Status& reason) override;
+  void OnPeerLeft(transport::PeerId peer) override;
 
   // Makes this the thread's agent. Scopes nest.
   class Scope {
@@ -139,13 +140,15 @@ class Core final : public transport::Handler,
   void RunDeferred(std::vector<Task> tasks);
   absl::Status SendReplyMessage(const Peer& to, transport::Message message,
                                 absl::Time deadline);
-  void LosePeer(const Peer& peer, const std::string& why, bool leaving);
+  void LosePeer(const Peer& peer, const std::string& why, bool left);
   void FailPeer(const Peer& peer, const std::string& reason);
 
   // core_references.cc
   // Claims the references of `message`; `then` runs when all are confirmed.
   void Claim(const Peer& from, const std::shared_ptr<WireMessage>& message,
              ReferenceTable::Waiting then);
+  // Forks asked of an owner that will not answer.
+  void SettleIfGone(const Peer& owner);
   void OnFork(const Peer& from, const v1::ForkRequest& request);
   void OnForkReply(const v1::ForkReply& reply);
   void OnRelease(const v1::ReleaseRequest& request);

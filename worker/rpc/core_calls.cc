@@ -60,7 +60,7 @@ std::optional<std::pair<ErrorCode, std::string>> Core::Refusal(
     return {{ErrorCode::kCancelled, "the call that makes it was cancelled"}};
   }
   const auto status = peers_.Get(peer.rank);
-  if (!status.has_value()) {
+  if (status == nullptr) {
     return {{ErrorCode::kInvalidArgument, "there is no such rank"}};
   }
   if (status->peer.incarnation != peer.incarnation) {
@@ -70,7 +70,7 @@ std::optional<std::pair<ErrorCode, std::string>> Core::Refusal(
                          peer.incarnation, status->peer.incarnation)}};
   }
   if (status->lost) return {{ErrorCode::kPeerLost, status->lost_reason}};
-  if (status->leaving) {
+  if (status->left) {
     return {{ErrorCode::kShuttingDown, "the peer has shut down"}};
   }
   return std::nullopt;
@@ -136,7 +136,10 @@ void Core::SendRequest(const std::shared_ptr<WireMessage>& request,
   if (absl::IsInvalidArgument(sent)) code = ErrorCode::kInvalidArgument;
   if (absl::IsDeadlineExceeded(sent)) code = ErrorCode::kDeadlineExceeded;
   if (absl::IsCancelled(sent)) code = ErrorCode::kShuttingDown;
-  FailCall(taken, code, Message(sent));
+  // What is known of the peer by now says more than the transport.
+  const auto refusal = Refusal(call->peer);
+  FailCall(taken, refusal.has_value() ? refusal->first : code,
+           refusal.has_value() ? refusal->second : Message(sent));
 }
 
 void Core::CallOneself(const std::shared_ptr<WireMessage>& request,
@@ -190,11 +193,6 @@ void Core::ExpireCall(uint64_t id) {
   const std::string in_flight = CallsInFlight();
   const auto call = calls_.TakeOutgoing(id, /*detach=*/true);
   if (call == nullptr) return;
-  if (call->leaving) {
-    FailCall(call, ErrorCode::kShuttingDown,
-             "the peer has shut down without an answer");
-    return;
-  }
   SendCancel(*call);
   FailCall(call, ErrorCode::kDeadlineExceeded,
            fmt::format("no reply within {:.2f} s; calls in flight: {}",

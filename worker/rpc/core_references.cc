@@ -80,7 +80,7 @@ void Core::Claim(const Peer& from, const std::shared_ptr<WireMessage>& message,
     const auto owner =
         peers_.Get(transport::PeerId{reference.object().owner_rank(),
                                      reference.object().owner_incarnation()});
-    const bool alive = owner.has_value() && !owner->lost;
+    const bool alive = owner != nullptr && !owner->lost && !owner->left;
     auto claimed = references_.Claim(
         reference, from, alive ? &owner->peer : nullptr, weak_from_this());
     if (!claimed.ok()) {
@@ -105,9 +105,24 @@ void Core::Claim(const Peer& from, const std::shared_ptr<WireMessage>& message,
     if (claimed->ask != nullptr) {
       *header.mutable_fork() = *claimed->ask;
       SendControl(claimed->state->owner, header);
+      // Its loss may have been handled before this fork was waited for.
+      SettleIfGone(claimed->state->owner);
     }
   }
   outstanding->Done(failed);
+}
+
+void Core::SettleIfGone(const Peer& owner) {
+  const auto status = peers_.Get(owner.rank);
+  if (status != nullptr && status->peer == owner && !status->lost &&
+      !status->left) {
+    return;
+  }
+  const absl::Status gone = absl::UnavailableError(
+      fmt::format("the owner, {}, was lost: {}", Describe(owner),
+                  status != nullptr && status->lost ? status->lost_reason
+                                                     : "it has ended"));
+  for (auto& waiting : references_.SettleForksOf(owner)) waiting(gone);
 }
 
 void Core::OnFork(const Peer& from, const v1::ForkRequest& request) {

@@ -38,8 +38,7 @@ void Core::OnMessage(transport::PeerId from,
                      transport::ReceivedMessage received) {
   Deferral deferral;
   const auto peer = peers_.Get(from);
-  if (!peer.has_value() || peer->lost) return;  // a former life
-  if (!peer->reached) peers_.MarkReached(peer->peer);
+  if (peer == nullptr || peer->lost) return;  // a former life
   std::shared_ptr<WireMessage> message;
   if (!received.buffers.empty()) {
     // What Allocate made: each buffer owns it.
@@ -73,7 +72,7 @@ void Core::Dispatch(const Peer& from,
     case v1::RpcHeader::kReply:
       return OnReply(from, message);
     case v1::RpcHeader::kCancel:
-      if (auto call = calls_.FindIncoming(from, header.cancel().call_id())) {
+      if (auto call = calls_.FindCancelled(from, header.cancel().call_id())) {
         call->Cancel("the caller cancelled the call or gave it up");
       }
       return;
@@ -93,15 +92,6 @@ void Core::Dispatch(const Peer& from,
       }
       return Discard(std::move(kept));
     }
-    case v1::RpcHeader::kLeaving: {
-      // Replies on their way may still come; what is left then never will.
-      constexpr absl::Duration kLastReplies = absl::Seconds(2);
-      peers_.MarkLeaving(from);
-      Discard(references_.DropHolder(from));
-      calls_.LimitOutgoing(from.rank, from.incarnation,
-                           absl::Now() + kLastReplies);
-      return WakeKeeper();
-    }
     case v1::RpcHeader::KIND_NOT_SET:
       return;  // refused by ParseHeader
   }
@@ -117,6 +107,8 @@ std::optional<CallRefused> Core::Admit(
           ErrorCode::kOverloaded,
           fmt::format("{} calls are running here already, at most {} may",
                       calls_.incoming_count(), options_.max_running_calls));
+    case CallTable::Admission::kCancelled:
+      return CallRefused(ErrorCode::kCancelled, "cancelled before it began");
     case CallTable::Admission::kDuplicate:
       return CallRefused(
           ErrorCode::kInvalidArgument,
@@ -297,15 +289,21 @@ void Core::OnPeerLost(transport::PeerId id, const absl::Status& reason) {
   Deferral deferral;
   const auto status = peers_.Get(id);
   const std::string why = disttrain::Message(reason);
-  if (!status.has_value() || !peers_.MarkLost(id, why)) return;
-  LosePeer(status->peer, status->leaving ? "the peer has shut down" : why,
-           status->leaving);
+  if (status == nullptr || !peers_.MarkLost(id, why)) return;
+  LosePeer(status->peer, why, /*left=*/false);
   for (Task& task : deferral.Take()) Post(std::move(task));
 }
 
-void Core::LosePeer(const Peer& peer, const std::string& why, bool leaving) {
-  const ErrorCode code =
-      leaving ? ErrorCode::kShuttingDown : ErrorCode::kPeerLost;
+void Core::OnPeerLeft(transport::PeerId id) {
+  Deferral deferral;
+  const auto status = peers_.Get(id);
+  if (status == nullptr || !peers_.MarkLeft(id)) return;
+  LosePeer(status->peer, "the peer has shut down", /*left=*/true);
+  for (Task& task : deferral.Take()) Post(std::move(task));
+}
+
+void Core::LosePeer(const Peer& peer, const std::string& why, bool left) {
+  const ErrorCode code = left ? ErrorCode::kShuttingDown : ErrorCode::kPeerLost;
   const auto calls = calls_.TakeOutgoingIf(
       [&](const OutgoingCall& call) { return call.peer == peer; });
   for (const auto& call : calls) FailCall(call, code, why);
@@ -314,9 +312,7 @@ void Core::LosePeer(const Peer& peer, const std::string& why, bool leaving) {
   }
   Discard(references_.DropHolder(peer));
   Discard(calls_.DropDetachedOf(peer.rank, peer.incarnation));
-  const absl::Status gone = absl::UnavailableError(
-      fmt::format("the owner, {}, was lost: {}", Describe(peer), why));
-  for (auto& waiting : references_.SettleForksOf(peer)) waiting(gone);
+  SettleIfGone(peer);
   std::vector<ReferencePtr> kept;
   {
     absl::MutexLock lock(&keeper_mu_);
@@ -330,7 +326,7 @@ void Core::LosePeer(const Peer& peer, const std::string& why, bool leaving) {
     }
   }
   Discard(std::move(kept));
-  if (options_.on_peer_lost && !leaving) {
+  if (options_.on_peer_lost && !left) {
     Post([this, peer, why] { options_.on_peer_lost(peer, why); });
   }
 }

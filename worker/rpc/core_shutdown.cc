@@ -95,7 +95,7 @@ void Core::Replace(const Peer& peer, const std::string& address) {
     Deferral deferral;
     LosePeer(*previous,
              fmt::format("it came back as incarnation {}", peer.incarnation),
-             /*leaving=*/false);
+             /*left=*/false);
     for (Task& task : deferral.Take()) Post(std::move(task));
   }
   if (!EnterEndpoint()) return;
@@ -142,13 +142,6 @@ bool Core::Shutdown(absl::Time deadline) {
   calls_.WaitIdle(deadline);
   CancelAll(ErrorCode::kShuttingDown, "the process is shutting down");
   StopKeeper();  // what it still has to release, it sends
-  v1::RpcHeader leaving;
-  leaving.mutable_leaving();
-  for (const Peer& peer : peers_.All()) {
-    const auto status = peers_.Get(peer.rank);
-    if (peer == options_.self || !status->reached || status->lost) continue;
-    SendControl(peer, leaving);
-  }
   const absl::Time end = std::max(deadline, absl::Now() + kStuckGrace);
   const bool all_ended = executor_.Stop(end);
   phase_.store(Phase::kClosed);

@@ -4,6 +4,7 @@
 #include <pthread.h>
 
 #include <deque>
+#include <system_error>
 #include <thread>
 #include <utility>
 
@@ -39,7 +40,13 @@ void Executor::Post(Task task) {
     if (shared_->queue.size() <= static_cast<size_t>(shared_->idle)) return;
     ++shared_->threads;
   }
-  std::thread([shared = shared_] { Loop(shared); }).detach();
+  try {
+    std::thread([shared = shared_] { Loop(shared); }).detach();
+  } catch (const std::system_error&) {
+    // No more threads here: the task waits for one of those that run.
+    absl::MutexLock lock(&shared_->mu);
+    --shared_->threads;
+  }
 }
 
 void Executor::Loop(const std::shared_ptr<Shared>& shared) {

@@ -1,23 +1,33 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "worker/rpc/peer_table.h"
 
+#include <utility>
+
 namespace disttrain::rpc::internal {
+namespace {
+
+PeerTable::StatusPtr Alive(const Peer& peer) {
+  auto status = std::make_shared<PeerTable::Status>();
+  status->peer = peer;
+  return status;
+}
+
+}  // namespace
 
 PeerTable::PeerTable(const std::vector<Peer>& peers) {
-  for (const Peer& peer : peers) peers_[peer.rank].peer = peer;
+  for (const Peer& peer : peers) peers_[peer.rank] = Alive(peer);
 }
 
-std::optional<PeerTable::Status> PeerTable::Get(int rank) const {
+PeerTable::StatusPtr PeerTable::Get(int rank) const {
   absl::MutexLock lock(&mu_);
   const auto it = peers_.find(rank);
-  if (it == peers_.end()) return std::nullopt;
-  return it->second;
+  return it == peers_.end() ? nullptr : it->second;
 }
 
-std::optional<PeerTable::Status> PeerTable::Get(transport::PeerId id) const {
-  std::optional<Status> status = Get(id.rank);
-  if (status.has_value() && status->peer.incarnation != id.incarnation) {
-    return std::nullopt;
+PeerTable::StatusPtr PeerTable::Get(transport::PeerId id) const {
+  StatusPtr status = Get(id.rank);
+  if (status != nullptr && status->peer.incarnation != id.incarnation) {
+    return nullptr;
   }
   return status;
 }
@@ -26,45 +36,46 @@ std::vector<Peer> PeerTable::All() const {
   absl::MutexLock lock(&mu_);
   std::vector<Peer> all;
   all.reserve(peers_.size());
-  for (const auto& [rank, status] : peers_) all.push_back(status.peer);
+  for (const auto& [rank, status] : peers_) all.push_back(status->peer);
   return all;
 }
 
 bool PeerTable::MarkLost(transport::PeerId id, const std::string& reason) {
   absl::MutexLock lock(&mu_);
   const auto it = peers_.find(id.rank);
-  if (it == peers_.end() || it->second.lost ||
-      it->second.peer.incarnation != id.incarnation) {
+  if (it == peers_.end() || it->second->lost ||
+      it->second->peer.incarnation != id.incarnation) {
     return false;
   }
-  it->second.lost = true;
-  it->second.lost_reason = reason;
+  auto lost = std::make_shared<Status>(*it->second);
+  lost->lost = true;
+  lost->lost_reason = reason;
+  it->second = std::move(lost);
   return true;
 }
 
-void PeerTable::MarkLeaving(const Peer& peer) {
+bool PeerTable::MarkLeft(transport::PeerId id) {
   absl::MutexLock lock(&mu_);
-  const auto it = peers_.find(peer.rank);
-  if (it != peers_.end() && it->second.peer == peer) it->second.leaving = true;
-}
-
-void PeerTable::MarkReached(const Peer& peer) {
-  absl::MutexLock lock(&mu_);
-  const auto it = peers_.find(peer.rank);
-  if (it != peers_.end() && it->second.peer == peer) it->second.reached = true;
+  const auto it = peers_.find(id.rank);
+  if (it == peers_.end() || it->second->lost || it->second->left ||
+      it->second->peer.incarnation != id.incarnation) {
+    return false;
+  }
+  auto left = std::make_shared<Status>(*it->second);
+  left->left = true;
+  it->second = std::move(left);
+  return true;
 }
 
 std::optional<Peer> PeerTable::Replace(const Peer& peer) {
   absl::MutexLock lock(&mu_);
-  Status& status = peers_[peer.rank];
-  std::optional<Peer> previous;
-  if (!status.lost && !status.leaving &&
-      status.peer.incarnation != peer.incarnation) {
-    previous = status.peer;
+  StatusPtr& status = peers_[peer.rank];
+  const StatusPtr old = std::exchange(status, Alive(peer));
+  if (old == nullptr || old->lost || old->left ||
+      old->peer.incarnation == peer.incarnation) {
+    return std::nullopt;
   }
-  status = Status();
-  status.peer = peer;
-  return previous;
+  return old->peer;
 }
 
 }  // namespace disttrain::rpc::internal

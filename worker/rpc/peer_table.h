@@ -2,6 +2,7 @@
 #pragma once
 
 #include <map>
+#include <memory>
 #include <optional>
 #include <string>
 #include <vector>
@@ -20,28 +21,30 @@ class PeerTable {
 
   struct Status {
     Peer peer;
+    bool left = false;  // said goodbye
     bool lost = false;
-    bool leaving = false;  // said goodbye
-    bool reached = false;  // a message went there or came from there
     std::string lost_reason;
   };
+  // What was known at one moment; shared, since every call asks.
+  using StatusPtr = std::shared_ptr<const Status>;
 
-  // The current life of a rank.
-  std::optional<Status> Get(int rank) const;
-  // Only if that life is the current one.
-  std::optional<Status> Get(transport::PeerId id) const;
+  // The current life of a rank, or null.
+  StatusPtr Get(int rank) const;
+  // Null if that life is not the current one.
+  StatusPtr Get(transport::PeerId id) const;
   std::vector<Peer> All() const;
 
   // False if it was lost already, or is not the current life.
   bool MarkLost(transport::PeerId id, const std::string& reason);
-  void MarkLeaving(const Peer& peer);
-  void MarkReached(const Peer& peer);
-  // A successor. Returns its predecessor if that one was not lost yet.
+  // The same for a goodbye.
+  bool MarkLeft(transport::PeerId id);
+  // A successor. Returns its predecessor if that one was neither lost nor had
+  // left yet.
   std::optional<Peer> Replace(const Peer& peer);
 
  private:
   mutable absl::Mutex mu_;
-  std::map<int, Status> peers_ ABSL_GUARDED_BY(mu_);
+  std::map<int, StatusPtr> peers_ ABSL_GUARDED_BY(mu_);
 };
 
 }  // namespace disttrain::rpc::internal

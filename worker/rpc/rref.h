@@ -21,7 +21,7 @@ namespace internal {
 template <class T, class M, class... A>
 auto StartMethod(const std::shared_ptr<Core>& core,
                  const ReferenceState& target, const CallOptions& options,
-                 bool synchronous, M method, A&&... arguments) {
+                 bool synchronous, M method, const A&... arguments) {
   using Traits = MethodTraits<M>;
   using R = std::remove_cvref_t<typename Traits::Result>;
   static_assert(std::is_base_of_v<typename Traits::Class, T>,
@@ -36,9 +36,9 @@ auto StartMethod(const std::shared_ptr<Core>& core,
   Request request(core, target, label,
                   label.substr(RemoteTraits<T>::kName.size() + 1));
   const auto add = [&]<class... P>(std::type_identity<std::tuple<P...>>) {
-    static_assert((std::is_convertible_v<A&&, P> && ...),
+    static_assert((std::is_convertible_v<const A&, P> && ...),
                   "an argument is not convertible to the method's parameter");
-    (request.template Add<P>(std::forward<A>(arguments)), ...);
+    (request.template AddAs<P>(arguments), ...);
   };
   add(std::type_identity<typename Traits::Values>());
   auto state = std::make_shared<State<R>>();
@@ -122,7 +122,7 @@ class RRef {
       std::shared_ptr<internal::Core> core = target.core.lock();
       if (core == nullptr) core = internal::CurrentCore();
       return internal::StartMethod<T>(core, target, options_, synchronous,
-                                      method, std::forward<A>(arguments)...);
+                                      method, arguments...);
     }
 
     RRef ref_;

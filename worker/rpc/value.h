@@ -309,8 +309,10 @@ struct Codec<std::tuple<T...>> {
       throw internal::ValueError("expected " + Name() + ", got a list of " +
                                  std::to_string(reader.ListSize()));
     }
-    size_t index = 0;
-    return std::tuple<T...>{Codec<T>::Decode(reader.Element(index++))...};
+    return [&]<size_t... I>(std::index_sequence<I...>) {
+      return std::tuple<T...>{Codec<T>::Decode(reader.Element(I))...};
+    }
+    (std::index_sequence_for<T...>());
   }
   static std::string Name() {
     std::string names;
