@@ -45,7 +45,7 @@ struct InformerOptions {
 // before them; for this, resourceVersions are compared as numbers.
 //
 // Threads: Run by one thread; all else thread-safe. Callbacks come from the
-// thread of Run, Relist or Remember, without a lock held.
+// thread of Run or Relist, without a lock held.
 class Informer {
  public:
   using OnChange = std::function<void(const Json& object)>;

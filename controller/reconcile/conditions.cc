@@ -49,7 +49,8 @@ bool AllJoined(const PlanState& state, const JobStatus& status) {
 
 void DeriveRunning(PlanState& state) {
   JobStatus& status = state.status();
-  if (IsTrue(status, condition::kRunning)) return;
+  // While it is suspended its pods may still run to their end.
+  if (state.spec().suspend || IsTrue(status, condition::kRunning)) return;
   if (status.attempt_start_time && AllJoined(state, status)) {
     SetCondition(status, {condition::kRunning, "True", "AllRanksJoined"},
                  state.now);

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "controller/reconcile/reconciler.h"
 
+#include <algorithm>
 #include <utility>
 
 #include "controller/api/parse_job.h"
@@ -73,28 +74,24 @@ Reconciler::Reconciler(KubeApi& api, const Clock& clock, Caches caches,
       events_(api, clock) {}
 
 SyncResult Reconciler::Sync(const std::string& key) {
-  SyncResult result;
   const auto [name_space, name] = SplitKey(key);
   const std::optional<Json> object = caches_.jobs.Get(name_space, name);
-  if (!object) {
-    const Memory memory = Recall(key, "");
-    reports_.Forget(memory.uid);
-    const absl::MutexLock lock(&mu_);
-    memory_.erase(key);
-    result.gone = true;
-    return result;
-  }
+  if (!object) return Gone(key);
+  SyncResult result;
   const ParsedJob parsed = ParseAndValidate(*object);
   const Job& job = parsed.job;
   Memory memory = Recall(key, job.uid);
   Observed observed = Observe(job, memory);
+  const JobStatus before = StatusFromJson(job.status);
   if (!parsed.errors.empty()) {
     observed.rejection = Rejection{RejectionReason(parsed.errors),
                                    Message(ToStatus(parsed.errors))};
-  } else if (NeedsDryRun(job, StatusFromJson(job.status),
-                         observed.template_hash)) {
-    result.status = DryRun(job, observed);
-    if (!result.status.ok()) return result;
+  } else {
+    observed.resolved = Resolved(job, before.attempt, options_.pods);
+    if (NeedsDryRun(job, before, observed.template_hash)) {
+      result.status = DryRun(job, observed);
+      if (!result.status.ok()) return result;
+    }
   }
   const Decision decision = Plan(job, observed, clock_.Now());
   result.reason = decision.reason;
@@ -105,7 +102,7 @@ SyncResult Reconciler::Sync(const std::string& key) {
     result.status = absl::AbortedError(decision.reason);
     return result;
   }
-  if (ToJson(decision.status) != ToJson(StatusFromJson(job.status))) {
+  if (ToJson(decision.status) != ToJson(before)) {
     result.status = WriteStatus(*object, decision.status);
     if (!result.status.ok()) return result;
   }
@@ -117,18 +114,36 @@ SyncResult Reconciler::Sync(const std::string& key) {
   const bool news = acted != memory.last_error;
   memory.last_error = acted;
   Keep(key, std::move(memory));
-  if (absl::IsAlreadyExists(acted) || absl::IsResourceExhausted(acted)) {
-    result.requeue_at =
-        std::min(result.requeue_at,
-                 clock_.Now() + (news ? absl::ZeroDuration()
-                                 : absl::IsAlreadyExists(acted) ? kConflictRetry
-                                                                : kQuotaRetry));
-  } else if (!acted.ok()) {
-    result.status = acted;
-  } else if (news) {
-    result.requeue_at = clock_.Now();
-  }
+  After(acted, news, result);
   return result;
+}
+
+SyncResult Reconciler::Gone(const std::string& key) {
+  const Memory memory = Recall(key, "");
+  reports_.Forget(memory.uid);
+  const absl::MutexLock lock(&mu_);
+  memory_.erase(key);
+  SyncResult result;
+  result.gone = true;
+  return result;
+}
+
+// When to look again after actions that ended with `acted`; `news`: the status
+// does not say so yet.
+void Reconciler::After(const absl::Status& acted, bool news,
+                       SyncResult& result) const {
+  const bool conflict = absl::IsAlreadyExists(acted);
+  if (acted.ok() || conflict || absl::IsResourceExhausted(acted)) {
+    absl::Duration wait = absl::InfiniteDuration();
+    if (news) {
+      wait = absl::ZeroDuration();
+    } else if (!acted.ok()) {
+      wait = conflict ? kConflictRetry : kQuotaRetry;
+    }
+    result.requeue_at = std::min(result.requeue_at, clock_.Now() + wait);
+  } else {
+    result.status = acted;
+  }
 }
 
 Observed Reconciler::Observe(const Job& job, Memory& memory) const {
@@ -151,10 +166,6 @@ Observed Reconciler::Observe(const Job& job, Memory& memory) const {
   observed.report = reports_.Get(job.uid);
   observed.has_progress_source = progress_ != nullptr;
   observed.template_hash = TemplateHash(job.spec);
-  if (!job.spec.roles.empty()) {
-    const int attempt = StatusFromJson(job.status).attempt;
-    observed.resolved = Resolved(job, attempt, options_.pods);
-  }
   observed.last_error = memory.last_error;
   observed.node_lost_grace = options_.node_lost_grace;
   return observed;

@@ -66,6 +66,8 @@ class Reconciler {
     absl::Status last_error;
   };
 
+  SyncResult Gone(const std::string& key);
+  void After(const absl::Status& acted, bool news, SyncResult& result) const;
   Observed Observe(const Job& job, Memory& memory) const;
   // The server's own opinion of rank 0's pod. OK also if it has none now.
   absl::Status DryRun(const Job& job, Observed& observed);

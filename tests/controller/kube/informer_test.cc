@@ -130,14 +130,16 @@ TEST_F(InformerTest, RunFollowsTheWatchAndListsAgainAfterGone) {
     return condition();
   };
   Create("a");
-  EXPECT_TRUE(eventually([&] { return informer_.Get("default", "a"); }));
+  EXPECT_TRUE(
+      eventually([&] { return informer_.Get("default", "a").has_value(); }));
   // The watch ends; meanwhile one goes, one comes, and the history is lost.
   api_.CloseWatches();
   Delete("a");
   Create("b");
   api_.Compact();
   EXPECT_TRUE(eventually([&] {
-    return !informer_.Get("default", "a") && informer_.Get("default", "b");
+    return !informer_.Get("default", "a") &&
+           informer_.Get("default", "b").has_value();
   }));
   stop = true;
   thread.join();

@@ -349,6 +349,11 @@ TEST(PlanConditions, ErrorsOfTheApiShowInTheStatus) {
   EXPECT_EQ(FindCondition(conflict.status, condition::kAccepted)->reason,
             "NameConflict");
   EXPECT_FALSE(IsTerminal(conflict.status));
+  Job job = JobWith(1);
+  job.status = ToJson(conflict.status);
+  EXPECT_EQ(ToJson(Plan(job, observed, kNow + absl::Seconds(5)).status),
+            job.status)
+      << "a conflict that lasts is written once";
 }
 
 TEST(PlanConditions, ARejectedJobFailsWithItsReason) {

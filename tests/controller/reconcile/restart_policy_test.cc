@@ -59,6 +59,14 @@ PodView NodeGone() {
   return pod;
 }
 
+AttemptFacts Facts(bool all_left, bool ever_running, absl::Time now) {
+  AttemptFacts facts;
+  facts.all_left = all_left;
+  facts.ever_running = ever_running;
+  facts.now = now;
+  return facts;
+}
+
 PodFailure Failure(const PodView& pod) {
   return FailureOf(pod, std::nullopt, kNow).value();
 }
@@ -93,8 +101,8 @@ TEST(RestartPolicyK13, EveryRuleActsOnEverySign) {
       absl::Time wait;
       JobSpec spec;
       spec.failure_policy = policy;
-      const auto judged = JudgeAttempt(spec, {failure},
-                                       {true, true, std::nullopt, kNow}, &wait);
+      const auto judged =
+          JudgeAttempt(spec, {failure}, Facts(true, true, kNow), &wait);
       ASSERT_TRUE(judged) << failure.reason;
       EXPECT_EQ(judged->verdict.action, action) << failure.reason;
       EXPECT_EQ(judged->verdict.rule, "r");
@@ -205,11 +213,11 @@ PodFailure Victim(int rank) {
 TEST(JudgeAttempt, WaitsForTheRootCauseWhileOnlyVictimsShow) {
   JobSpec spec;
   absl::Time wait;
-  EXPECT_FALSE(JudgeAttempt(spec, {Victim(0)},
-                            {false, true, std::nullopt, kNow}, &wait));
+  EXPECT_FALSE(
+      JudgeAttempt(spec, {Victim(0)}, Facts(false, true, kNow), &wait));
   EXPECT_EQ(wait, kNow + absl::Seconds(9)) << "10 s after it ended";
   const auto late =
-      JudgeAttempt(spec, {Victim(0)}, {false, true, std::nullopt, wait}, &wait);
+      JudgeAttempt(spec, {Victim(0)}, Facts(false, true, wait), &wait);
   ASSERT_TRUE(late);
   EXPECT_FALSE(late->root_known);
   EXPECT_EQ(late->verdict.action, FailureAction::kRestartFree);
@@ -219,7 +227,7 @@ TEST(JudgeAttempt, AnAttemptOfVictimsTakesFromTheDisruptions) {
   JobSpec spec;
   absl::Time wait;
   const auto judged = JudgeAttempt(spec, {Victim(0), Victim(1)},
-                                   {true, true, std::nullopt, kNow}, &wait);
+                                   Facts(true, true, kNow), &wait);
   ASSERT_TRUE(judged);
   EXPECT_EQ(judged->reason, "PeerLost");
   EXPECT_EQ(judged->verdict.action, FailureAction::kRestartFree);
@@ -233,12 +241,23 @@ TEST(JudgeAttempt, RanksThatWaitedInVainAreARendezvousTimeout) {
   rank0.message = "1/2 ranks joined; rank 1 is missing";
   absl::Time wait;
   const auto judged =
-      JudgeAttempt(spec, {rank0}, {true, false, std::nullopt, kNow}, &wait);
+      JudgeAttempt(spec, {rank0}, Facts(true, false, kNow), &wait);
   ASSERT_TRUE(judged);
   EXPECT_EQ(judged->reason, "RendezvousTimeout");
   EXPECT_EQ(judged->verdict.action, FailureAction::kRestart) << "counted";
-  const auto ran =
-      JudgeAttempt(spec, {rank0}, {true, true, std::nullopt, kNow}, &wait);
+  AttemptFacts facts = Facts(true, false, kNow);
+  facts.missing = 1;
+  Role agent;
+  agent.name = "agent";
+  Role observer;
+  observer.name = "observer";
+  spec.roles = {agent, observer};
+  const auto blamed = JudgeAttempt(spec, {rank0}, facts, &wait);
+  EXPECT_TRUE(blamed->root_known);
+  EXPECT_EQ(Describe(blamed->root),
+            "rank 1 (observer): it never joined: 1/2 ranks joined; rank 1 is "
+            "missing");
+  const auto ran = JudgeAttempt(spec, {rank0}, Facts(true, true, kNow), &wait);
   EXPECT_EQ(ran->reason, "PeerLost") << "all had joined";
 }
 
@@ -248,8 +267,8 @@ TEST(JudgeAttempt, WhatFailsForGoodGoesBeforeWhatCameFirst) {
   early.time = kNow - absl::Seconds(30);
   PodFailure permanent = Failure(Exited(78));
   absl::Time wait;
-  const auto judged = JudgeAttempt(spec, {early, permanent},
-                                   {false, true, std::nullopt, kNow}, &wait);
+  const auto judged =
+      JudgeAttempt(spec, {early, permanent}, Facts(false, true, kNow), &wait);
   ASSERT_TRUE(judged);
   EXPECT_EQ(judged->verdict.failed_reason, "NonRetryableExit");
   EXPECT_EQ(judged->root.exit_code, 78);

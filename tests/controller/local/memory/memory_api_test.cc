@@ -6,6 +6,7 @@
 #include <thread>
 #include <vector>
 
+#include "fmt/format.h"
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
 #include "tests/fakes/fake_clock.h"
@@ -55,8 +56,8 @@ class MemoryApiTest : public testing::Test {
         [&told](const WatchEvent& event) {
           const char* names[] = {"ADDED ", "MODIFIED ", "DELETED ",
                                  "BOOKMARK "};
-          told.push_back(names[static_cast<int>(event.type)] +
-                         event.object["metadata"].value("name", ""));
+          told.emplace_back(names[static_cast<int>(event.type)]);
+          told.back() += event.object["metadata"].value("name", "");
         },
         // Once through: everything that is there by now.
         [&asked] { return std::exchange(asked, true); });
@@ -290,8 +291,7 @@ TEST_F(MemoryApiTest, WatchersSeeEveryChangeUnderThreads) {
   for (int i = 0; i < 4; ++i) {
     writers.emplace_back([this, i] {
       for (int k = 0; k < 100; ++k) {
-        const std::string name =
-            "s" + std::to_string(i) + "-" + std::to_string(k);
+        const std::string name = fmt::format("s{}-{}", i, k);
         ASSERT_TRUE(api_.Create(Resource::kServices, Named(name)).ok());
         ASSERT_TRUE(api_.List(Resource::kServices, "", "").ok());
       }
