@@ -110,7 +110,10 @@ class WorkerProcess(unittest.TestCase):
             self.assertEqual(job.codes(), [0, 0, 0], job.logs())
             self.assertRegex(job.ranks[0].text(), r"Solved! Running reward is now 10\.\d+!")
             self.assertRegex(job.episodes()[0], r"^Episode 1\tLast reward: \d+\.\d\d\tAverage reward: \d+\.\d\d$")
-            for rank in job.ranks:
+            last = job.ranks[0].message()
+            self.assertEqual((last["exitCode"], last["step"]), (0, len(job.episodes())))
+            self.assertGreater(last["reward"], 10)
+            for rank in job.ranks[1:]:
                 self.assertFalse(os.path.exists(rank.termination))
 
     def test_the_same_seed_gives_the_same_run(self):
