@@ -104,7 +104,7 @@ TEST(Lifecycle, LeavesAtOnceWhenAnotherRankFailed) {
   const auto actions = server.On(FailureOf(1), kNow);
   EXPECT_EQ(Shown(actions), "stop, cancel, leave 75 for 1");
   EXPECT_EQ(EndingOf(actions).cause,
-            "rank 1 (observer, pod job-observer-0): killed by SIGKILL");
+            "rank 1 (observer, pod job-observer-0) failed: killed by SIGKILL");
 }
 
 TEST(Lifecycle, LetsTheProgramUnwindWhenAnotherRankFailed) {
