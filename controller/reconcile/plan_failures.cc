@@ -197,6 +197,11 @@ void EndAttempt(PlanState& state, const AttemptFailure& failure) {
   const FailurePolicy& policy = state.spec().failure_policy;
   FailureRecord record =
       RecordOf(failure.root, status.attempt, failure.verdict);
+  // A rank that never joined may have no pod to name.
+  if (record.pod.empty()) {
+    record.pod = PodName(state.job.name, record.role, failure.root.index,
+                         status.attempt, 0);
+  }
   record.root_cause = failure.root_known;
   record.reason = failure.reason;
   AddFailure(status, record);
@@ -228,9 +233,8 @@ void EndAttempt(PlanState& state, const AttemptFailure& failure) {
   state.decision.events.push_back(
       {true, "Restarting",
        fmt::format("attempt {}: {} (pod {}{}{})", status.attempt,
-                   Describe(failure.root), failure.root.pod,
-                   failure.root.node.empty() ? "" : ", node ",
-                   failure.root.node)});
+                   Describe(failure.root), record.pod,
+                   record.node.empty() ? "" : ", node ", record.node)});
   state.decision.reason = Outcome(failure, "");
 }
 
