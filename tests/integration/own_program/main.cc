@@ -1,11 +1,10 @@
 #include <random>
-
 #include "worker/disttrain.h"
+using namespace disttrain;
 
 struct PiParameters {
-  int64_t rounds = 20;
-  int64_t points = 100000;
-  void Visit(disttrain::ParameterList& p) {
+  int64_t rounds = 20, points = 100000;
+  void Visit(ParameterList& p) {
     p("rounds", rounds, "rounds in all");
     p("points", points, "points in the unit square, per sampler and round");
   }
@@ -24,17 +23,18 @@ class Sampler {  // one on each rank of the role "sampler"
 };
 DISTTRAIN_REMOTE(Sampler, CountInside);
 
-void Pi(disttrain::Program& program) {  // runs on the rank of the role "leader"
+void Pi(Program& program) {  // runs on the rank of the role "leader"
   auto p = program.Parameters<PiParameters>();
-  disttrain::rpc::Group<Sampler> samplers(program.Role("sampler"), [](auto& peer) { return int64_t{peer.rank}; });
-  double inside = 0, points = 0;
-  for (int64_t round = 1; round <= p.rounds; ++round, points += p.points * samplers.size()) {
+  rpc::Group<Sampler> samplers(program.Role("sampler"), [](auto& peer) { return int64_t{peer.rank}; });
+  double inside = 0;
+  for (int64_t round = 1; round <= p.rounds; ++round) {
     for (auto& [peer, count] : samplers.Call(&Sampler::CountInside, p.points).All()) inside += count;
     program.Report({.step = round, .total_steps = p.rounds});
   }
-  program.log().Info("estimated", {{"pi", 4 * inside / points}});
+  program.log().Info("estimated", {{"pi", 4 * inside / (p.rounds * p.points * samplers.size())}});
 }
 
 int main(int argc, char** argv) {
-  return disttrain::Main(argc, argv, {{"pi", Pi, {.driver = "leader", .parameters = disttrain::Describe<PiParameters>(), .remotes = disttrain::rpc::Remotes<Sampler>()}}});
+  return Main(argc, argv, {{"pi", Pi, {.driver = "leader", .parameters = Describe<PiParameters>(),
+                                       .remotes = rpc::Remotes<Sampler>()}}});
 }
