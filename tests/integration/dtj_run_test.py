@@ -66,7 +66,9 @@ class Endpoints(DtjTest):
 
     def urls(self):
         """Base URLs of the ranks' HTTP servers, from their logs."""
-        return sorted(set(re.findall(r"http://[^/\s\"]+", "\n".join(self.logs().values()))))
+        lines = "\n".join(self.logs().values())
+        ports = re.findall(r'"msg":"metrics are served".*"port":(\d+)', lines)
+        return [f"http://127.0.0.1:{port}" for port in ports]
 
     def get(self, url):
         with urllib.request.urlopen(url, timeout=30) as response:

@@ -13,7 +13,7 @@ set(rules
   "controller/cli:proto|controller:yaml-cpp/"
   "worker/identity:proto|worker/identity:"
   "worker/telemetry:proto|worker/identity|worker/telemetry:prometheus/"
-  "worker/rendezvous:proto|worker/identity|worker/rendezvous:grpcpp/|torch/"
+  "worker/rendezvous:proto|worker/identity|worker/rendezvous:grpcpp/|torch/|c10/"
   "worker/transport:proto|worker/identity|worker/rendezvous|worker/transport:"
   "worker/rpc:proto|worker/identity|worker/rendezvous|worker/transport|worker/rpc:ATen/|c10/|torch/"
   "worker/programs:proto|worker:ATen/|c10/|torch/|grpcpp/")

@@ -13,7 +13,9 @@ WorkerActions Lifecycle::On(const WorkerEvent& event, absl::Time now) {
     Lifecycle& self;
     absl::Time now;
     WorkerActions operator()(const ProgramReturned&) { return self.Returned(); }
-    WorkerActions operator()(const ProgramThrew& e) { return self.Threw(e); }
+    WorkerActions operator()(const ProgramThrew& e) {
+      return self.Threw(e, now);
+    }
     WorkerActions operator()(const PeerLost& e) { return self.Lost(e, now); }
     WorkerActions operator()(const SignalReceived& e) {
       return self.Signalled(e, now);
@@ -46,9 +48,17 @@ WorkerActions Lifecycle::Returned() {
   return {TellFinish{"the program has ended"}, Leave{}};
 }
 
-WorkerActions Lifecycle::Threw(const ProgramThrew& error) {
+WorkerActions Lifecycle::Threw(const ProgramThrew& error, absl::Time now) {
   // What a program throws while it is being stopped follows from that.
   if (departure_.has_value()) return Depart();
+  if (error.broken_off) {
+    Departure& departure = departure_.emplace();
+    departure.ending.code = error.code;
+    departure.ending.cause = error.cause;
+    departure.unwound = true;
+    departure.leave_at = now + kMoment;
+    return {};
+  }
   v1::Failure failure;
   failure.set_cause(error.cause);
   Ending ending;
@@ -104,7 +114,8 @@ WorkerActions Lifecycle::Told(const v1::Event& event, absl::Time now) {
 }
 
 WorkerActions Lifecycle::Failed(const v1::Failure& failure, absl::Time now) {
-  if (!departure_.has_value()) {
+  const bool unwound = departure_.has_value() && departure_->unwound;
+  if (!departure_.has_value() || unwound) {
     Ending& ending = departure_.emplace().ending;
     ending.code = ExitCode::kPeerLost;
     ending.cause = Describe(failure);
@@ -114,7 +125,8 @@ WorkerActions Lifecycle::Failed(const v1::Failure& failure, absl::Time now) {
   departure_->cancel_at = absl::InfiniteFuture();
   departure_->leave_at = std::min(departure_->leave_at, now + kUnwind);
   WorkerActions actions = {RequestStop{}, CancelCalls{Describe(failure)}};
-  if (!options_.driver) actions.emplace_back(Leave{departure_->ending});
+  if (!options_.driver || unwound)
+    actions.emplace_back(Leave{departure_->ending});
   return actions;
 }
 

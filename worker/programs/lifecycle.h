@@ -21,6 +21,9 @@ struct ProgramThrew {
   // The exception was the loss of a peer: then that peer is the cause.
   bool peer_lost = false;
   std::optional<int> lost_rank = std::nullopt;
+  // The exception was a call that was broken off, as a peer does when it hears
+  // of a failure: rank 0 may be about to tell us too.
+  bool broken_off = false;
 };
 struct PeerLost {
   int rank = 0;
@@ -56,7 +59,8 @@ using WorkerActions = std::vector<WorkerAction>;
 // Decides when and how a worker leaves. Pure: no clock, no lock, no network.
 //
 // - The driver's program returns: everybody finishes with 0. It throws:
-//   everybody is told, and this process leaves with the exception's code.
+//   everybody is told, and this process leaves with the exception's code. If
+//   it was a call that was broken off, a failure told within kMoment counts.
 // - A failure of another rank (told by rank 0, or seen as a lost connection):
 //   pending calls are cancelled; once the program has unwound, or after
 //   kUnwind, this process leaves with 75.
@@ -98,12 +102,13 @@ class Lifecycle {
   struct Departure {
     Ending ending;
     bool whole_job = false;  // others were told as well
+    bool unwound = false;    // the program has ended
     absl::Time cancel_at = absl::InfiniteFuture();
     absl::Time leave_at = absl::InfiniteFuture();
   };
 
   WorkerActions Returned();
-  WorkerActions Threw(const ProgramThrew& error);
+  WorkerActions Threw(const ProgramThrew& error, absl::Time now);
   WorkerActions Lost(const PeerLost& lost, absl::Time now);
   WorkerActions Signalled(const SignalReceived& signal, absl::Time now);
   WorkerActions Told(const v1::Event& event, absl::Time now);

@@ -15,6 +15,13 @@ ProgramThrew Thrown(ExitCode code, std::string cause) {
   return result;
 }
 
+// How calls end on a peer that leaves, or that has lost a third one.
+bool IsBrokenOff(rpc::ErrorCode code) {
+  return code == rpc::ErrorCode::kCancelled ||
+         code == rpc::ErrorCode::kPeerLost ||
+         code == rpc::ErrorCode::kShuttingDown;
+}
+
 }  // namespace
 
 ProgramThrew OutcomeOf(const std::exception_ptr& error) {
@@ -27,8 +34,10 @@ ProgramThrew OutcomeOf(const std::exception_ptr& error) {
     result.lost_rank = lost.peer().rank;
   } catch (const rpc::RemoteException& remote) {
     result = Thrown(ExitCode::kException, remote.what());
-    // The peer lost a third one; which one, rank 0 will say.
-    result.peer_lost = remote.cause() == rpc::ErrorCode::kPeerLost;
+    result.broken_off = IsBrokenOff(remote.cause());
+  } catch (const rpc::Error& broken) {
+    result = Thrown(ExitCode::kException, broken.what());
+    result.broken_off = IsBrokenOff(broken.code());
   } catch (const ConfigError& config) {
     result = Thrown(ExitCode::kConfig, config.what());
   } catch (const DataError& data) {

@@ -114,6 +114,21 @@ TEST(Lifecycle, LetsTheProgramUnwindWhenAnotherRankFailed) {
             "leave 75 for 1");
 }
 
+TEST(Lifecycle, WaitsForTheFailureBehindACallThatWasBrokenOff) {
+  Lifecycle driver = Driver();
+  const ProgramThrew error = {.cause = "cancelled", .broken_off = true};
+  EXPECT_EQ(Shown(driver.On(error, kNow)), "");
+  EXPECT_EQ(driver.deadline(), kNow + Lifecycle::kMoment);
+  EXPECT_EQ(Shown(driver.On(FailureOf(1), kNow)),
+            "stop, cancel, leave 75 for 1");
+}
+
+TEST(Lifecycle, BlamesTheProgramIfNoFailureIsBehindACallThatWasBrokenOff) {
+  Lifecycle driver = Driver();
+  driver.On(ProgramThrew{.cause = "cancelled", .broken_off = true}, kNow);
+  EXPECT_EQ(Shown(driver.OnTime(driver.deadline())), "failure of 0, leave 1");
+}
+
 TEST(Lifecycle, LeavesAProgramBehindThatDoesNotUnwind) {
   Lifecycle driver = Driver();
   driver.On(FailureOf(1), kNow);

@@ -49,8 +49,18 @@ TEST(Outcome, OfARemoteExceptionIsTheProgramsUnlessThePeerLostAnother) {
   EXPECT_NE(thrown.cause.find("division by zero"), std::string::npos);
   const ProgramThrew nested = OutcomeOfThrowing(
       rpc::RemoteException(kSite, "rank 3 is gone", rpc::ErrorCode::kPeerLost));
-  EXPECT_TRUE(nested.peer_lost);
+  // Which rank that is, rank 0 will say.
+  EXPECT_TRUE(nested.broken_off);
   EXPECT_FALSE(nested.lost_rank.has_value());
+}
+
+TEST(Outcome, OfACallThatWasBrokenOffMayFollowFromAFailure) {
+  EXPECT_TRUE(
+      OutcomeOfThrowing(rpc::Cancelled(kSite, "told to stop")).broken_off);
+  EXPECT_TRUE(
+      OutcomeOfThrowing(rpc::ShuttingDown(kSite, "leaving")).broken_off);
+  EXPECT_FALSE(
+      OutcomeOfThrowing(rpc::DeadlineExceeded(kSite, "60 s")).broken_off);
 }
 
 TEST(Outcome, OfATorchErrorHasNoBacktrace) {
