@@ -26,15 +26,17 @@ std::shared_ptr<ReferenceState> OwnObject(const std::shared_ptr<Core>& core,
   return core->Own(std::move(value), entry);
 }
 
-Request::Request(std::shared_ptr<Core> core, const ReferenceState& target,
-                 std::string_view label, std::string_view method)
+Request::Request(std::shared_ptr<Core> core,
+                 std::shared_ptr<ReferenceState> target, std::string_view label,
+                 std::string_view method)
     : core_(std::move(core)),
-      to_(target.owner),
+      target_(std::move(target)),
+      to_(target_->owner),
       label_(label),
       message_(std::make_shared<WireMessage>()) {
   v1::CallRequest& call = *message_->header->mutable_call();
-  ToWire(target.id, *call.mutable_target());
-  call.set_class_name(target.class_name);
+  ToWire(target_->id, *call.mutable_target());
+  call.set_class_name(target_->class_name);
   call.set_method(method.data(), method.size());
 }
 
@@ -70,6 +72,8 @@ void Request::Start(const std::shared_ptr<FutureState>& result,
   call->peer = to_;
   call->label = label_;
   call->state = result;
+  call->kept = message_->references;
+  if (target_ != nullptr) call->kept.push_back(std::move(target_));
   core_->StartCall(std::move(message_), std::move(call), options.timeout,
                    synchronous);
 }

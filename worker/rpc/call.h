@@ -45,8 +45,9 @@ std::shared_ptr<ReferenceState> OwnObject(const std::shared_ptr<Core>& core,
 // One call being written. Used once, by one thread.
 class Request {
  public:
-  // A method of an object; `label` and `method` are static storage.
-  Request(std::shared_ptr<Core> core, const ReferenceState& target,
+  // A method of an object, which lives at least until the reply; `label` and
+  // `method` are static storage.
+  Request(std::shared_ptr<Core> core, std::shared_ptr<ReferenceState> target,
           std::string_view label, std::string_view method);
   // A new object of `class_name` (static storage) at `to`.
   Request(std::shared_ptr<Core> core, const Peer& to,
@@ -99,6 +100,7 @@ class Request {
   [[noreturn]] void Unsendable(const ValueError& error) const;
 
   std::shared_ptr<Core> core_;
+  std::shared_ptr<ReferenceState> target_;  // null for a creation
   Peer to_;
   std::string_view label_;
   std::shared_ptr<WireMessage> message_;

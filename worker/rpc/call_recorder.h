@@ -71,6 +71,7 @@ class ServedRecord {
 
   // Around the method, on the thread that runs it: the place to set and reset
   // thread-local state (a CallRecorder::Scope, for instance).
+  // AfterMethod comes before the reply, also if the method throws.
   virtual void BeforeMethod() {}
   virtual void AfterMethod() {}
 

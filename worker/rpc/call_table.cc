@@ -98,7 +98,7 @@ CallTable::Admission CallTable::AddIncoming(const Incoming& call,
   if (incoming_.size() >= limit) return Admission::kFull;
   const IncomingKey key{call->caller().rank, call->caller().incarnation,
                         call->call_id()};
-  if (!early_cancels_.empty() && std::erase(early_cancels_, key) > 0) {
+  if (!early_cancels_.empty() && early_cancels_.contains(key)) {
     return Admission::kCancelled;
   }
   return incoming_.emplace(key, call).second ? Admission::kAdmitted
@@ -110,8 +110,12 @@ CallTable::Incoming CallTable::FindCancelled(const Peer& caller, uint64_t id) {
   const IncomingKey key{caller.rank, caller.incarnation, id};
   const auto it = incoming_.find(key);
   if (it != incoming_.end()) return it->second;
-  if (early_cancels_.size() >= kEarlyCancels) early_cancels_.pop_front();
-  early_cancels_.push_back(key);
+  if (!early_cancels_.insert(key).second) return nullptr;
+  early_cancel_order_.push_back(key);
+  if (early_cancel_order_.size() > kEarlyCancels) {
+    early_cancels_.erase(early_cancel_order_.front());
+    early_cancel_order_.pop_front();
+  }
   return nullptr;
 }
 

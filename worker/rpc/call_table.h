@@ -13,6 +13,7 @@
 
 #include "absl/base/thread_annotations.h"
 #include "absl/container/flat_hash_map.h"
+#include "absl/container/flat_hash_set.h"
 #include "absl/synchronization/mutex.h"
 #include "absl/time/time.h"
 #include "worker/rpc/call_recorder.h"
@@ -31,8 +32,8 @@ struct OutgoingCall {
   absl::Time start;
   absl::Time deadline;
   std::shared_ptr<FutureState> state;
-  // RRefs among the arguments: held until the reply says that the callee has
-  // them.
+  // The target, and RRefs among the arguments: held until the reply says that
+  // the callee needs no help of ours to have them.
   std::vector<std::shared_ptr<ReferenceState>> kept;
   uint64_t parent = 0;  // ServedCall::serial() of the call that made it, or 0
   std::unique_ptr<RecordedCall> record;
@@ -120,7 +121,8 @@ class CallTable {
   absl::flat_hash_map<uint64_t, Outgoing> outgoing_ ABSL_GUARDED_BY(mu_);
   absl::flat_hash_map<uint64_t, Detached> detached_ ABSL_GUARDED_BY(mu_);
   absl::flat_hash_map<IncomingKey, Incoming> incoming_ ABSL_GUARDED_BY(mu_);
-  std::deque<IncomingKey> early_cancels_ ABSL_GUARDED_BY(mu_);
+  absl::flat_hash_set<IncomingKey> early_cancels_ ABSL_GUARDED_BY(mu_);
+  std::deque<IncomingKey> early_cancel_order_ ABSL_GUARDED_BY(mu_);
   absl::Time earliest_ ABSL_GUARDED_BY(mu_) = absl::InfiniteFuture();
 };
 

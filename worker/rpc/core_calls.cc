@@ -110,7 +110,6 @@ void Core::StartCall(std::shared_ptr<WireMessage> request,
         recorder->OnRequest(call->peer, call->label, request->tensors,
                             *header.mutable_recorder_note());
   }
-  call->kept = request->references;
   if (call->peer == options_.self) {
     CallOneself(request, call, synchronous);
   } else {

@@ -121,7 +121,7 @@ void Core::SettleIfGone(const Peer& owner) {
   const absl::Status gone = absl::UnavailableError(
       fmt::format("the owner, {}, was lost: {}", Describe(owner),
                   status != nullptr && status->lost ? status->lost_reason
-                                                     : "it has ended"));
+                                                    : "it has ended"));
   for (auto& waiting : references_.SettleForksOf(owner)) waiting(gone);
 }
 

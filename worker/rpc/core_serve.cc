@@ -189,15 +189,11 @@ void Core::Invoke(ServedCall& call) {
         call.caller(), method->label, header.recorder_note(), request.tensors);
   }
   struct AroundMethod {
-    explicit AroundMethod(ServedRecord* r) : record(r) {
-      if (record != nullptr) record->BeforeMethod();
-    }
-    ~AroundMethod() {
-      if (record != nullptr) record->AfterMethod();
-    }
-    ServedRecord* record;
+    explicit AroundMethod(ServedCall& c) : call(c) { call.BeforeMethod(); }
+    ~AroundMethod() { call.AfterMethod(); }
+    ServedCall& call;
   };
-  const AroundMethod around(call.record.get());
+  const AroundMethod around(call);
   try {
     method->run(target->value.get(), Arguments(request), call);
   } catch (const ValueError& error) {

@@ -81,6 +81,7 @@ void RunMethod(void* object, const Arguments& arguments, ServedCall& call) {
   };
   if constexpr (FutureValue<Returned>::kIsFuture) {
     const auto state = invoke().state();
+    call.AfterMethod();
     call.ReturnLater(state, [state, served = call.shared_from_this()] {
       try {
         if (state->error() != nullptr) std::rethrow_exception(state->error());
@@ -91,9 +92,12 @@ void RunMethod(void* object, const Arguments& arguments, ServedCall& call) {
     });
   } else if constexpr (std::is_void_v<Returned>) {
     invoke();
+    call.AfterMethod();
     call.Return(std::monostate());
   } else {
-    call.Return<std::remove_cvref_t<Returned>>(invoke());
+    const std::remove_cvref_t<Returned> result = invoke();
+    call.AfterMethod();
+    call.Return(result);
   }
 }
 

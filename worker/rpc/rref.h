@@ -20,8 +20,9 @@ namespace internal {
 // Writes the arguments as the method's parameter types; starts the call.
 template <class T, class M, class... A>
 auto StartMethod(const std::shared_ptr<Core>& core,
-                 const ReferenceState& target, const CallOptions& options,
-                 bool synchronous, M method, const A&... arguments) {
+                 const std::shared_ptr<ReferenceState>& target,
+                 const CallOptions& options, bool synchronous, M method,
+                 const A&... arguments) {
   using Traits = MethodTraits<M>;
   using R = std::remove_cvref_t<typename Traits::Result>;
   static_assert(std::is_base_of_v<typename Traits::Class, T>,
@@ -30,7 +31,7 @@ auto StartMethod(const std::shared_ptr<Core>& core,
                 "the method takes another number of arguments");
   const std::string_view label = LabelOf<T>(method);
   if (label.empty()) {
-    ThrowUnlisted(target.owner, RemoteTraits<T>::kName,
+    ThrowUnlisted(target->owner, RemoteTraits<T>::kName,
                   EntryOf<T>().ListMethods());
   }
   Request request(core, target, label,
@@ -118,10 +119,9 @@ class RRef {
     template <class M, class... A>
     Future<internal::ResultOf<M>> Start(bool synchronous, M method,
                                         A&&... arguments) const {
-      const internal::ReferenceState& target = ref_.checked();
-      std::shared_ptr<internal::Core> core = target.core.lock();
+      std::shared_ptr<internal::Core> core = ref_.checked().core.lock();
       if (core == nullptr) core = internal::CurrentCore();
-      return internal::StartMethod<T>(core, target, options_, synchronous,
+      return internal::StartMethod<T>(core, ref_.state_, options_, synchronous,
                                       method, arguments...);
     }
 

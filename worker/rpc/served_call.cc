@@ -49,6 +49,16 @@ std::string ServedCall::Label() const {
              : call.class_name();
 }
 
+void ServedCall::BeforeMethod() {
+  if (record == nullptr) return;
+  record->BeforeMethod();
+  in_method_ = true;
+}
+
+void ServedCall::AfterMethod() {
+  if (std::exchange(in_method_, false)) record->AfterMethod();
+}
+
 void ServedCall::Cancel(const std::string& reason) {
   if (cancelled_.exchange(true)) return;
   std::shared_ptr<FutureState> result;

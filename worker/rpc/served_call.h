@@ -74,6 +74,11 @@ class ServedCall : public std::enable_shared_from_this<ServedCall> {
 
   std::unique_ptr<ServedRecord> record;
 
+  // Around the method proper; AfterMethod at the latest when the scope of
+  // the call ends, and only once.
+  void BeforeMethod();
+  void AfterMethod();
+
   // Makes cancelled() true, wakes what waits on behalf of this call, and
   // cancels the future that is to be its result.
   void Cancel(const std::string& reason);
@@ -118,6 +123,7 @@ class ServedCall : public std::enable_shared_from_this<ServedCall> {
   const absl::Time start_;
   const absl::Time deadline_;
   std::string_view metric_label_ = "unknown";
+  bool in_method_ = false;  // of the thread that runs it
   std::atomic<bool> cancelled_ = false;
   std::atomic<bool> replied_ = false;
 

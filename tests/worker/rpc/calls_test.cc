@@ -35,6 +35,33 @@ TEST(Call, CreatesAnObjectElsewhereAndCallsIt) {
   EXPECT_EQ(counter.Sync(&Counter::Get), 0);
 }
 
+TEST(Call, ConstructorsTakeWhateverTravels) {
+  Job job(2, Everything());
+  const Agent::Scope scope(job.agent(0));
+  const auto mixed =
+      Remote<testing::Mixed>(1, at::ones({3}, at::kFloat), "four", 5,
+                             std::vector<int64_t>{6, 6}, Local<Counter>(100));
+  EXPECT_EQ(mixed.Sync(&testing::Mixed::Sum), 3 + 4 + 5 + 2 + 100);
+}
+
+TEST(Call, IntegersOutOfRangeAreRefusedHere) {
+  Job job(2, Everything());
+  const Agent::Scope scope(job.agent(0));
+  const auto echo = Remote<Echo>(1);
+  EXPECT_THAT(
+      MessageOfThrow<InvalidArgument>([&] { echo.Sync(&Echo::Byte, 256); }),
+      HasSubstr("expected uint8, got 256"));
+}
+
+TEST(Call, KeepsItsTargetAliveUntilTheReply) {
+  Job job(3, Everything());
+  const Agent::Scope scope(job.agent(0));
+  const auto counter = Remote<Counter>(2, 1);
+  // The only handle on the relay is gone before the relay may run.
+  auto sum = Remote<Relay>(1).Async(&Relay::AddThrough, counter, 1);
+  EXPECT_EQ(sum.Get(), 2);
+}
+
 TEST(Call, CarriesEveryKindOfValue) {
   Job job(2, Everything());
   const Agent::Scope scope(job.agent(0));

@@ -105,6 +105,18 @@ TEST(Group, ALostMemberIsAnErrorUnlessItMayBe) {
   EXPECT_THAT(Ranks(lenient.Call(&Counter::Add, 1).All()), ElementsAre(1));
 }
 
+TEST(Group, AFailureIsNotHeldUpByAMemberThatIsStillBusy) {
+  Job job(3, Everything());
+  const Agent::Scope scope(job.agent(0));
+  Group<Gate> gates(Observers(2), [](const Peer& peer) { return peer.rank; });
+  auto round = gates.Call(&Gate::Pass);
+  job.network().Kill(2);
+  EXPECT_THAT(MessageOfThrow<PeerLost>([&] { round.All(); }),
+              HasSubstr("(rank 2, pod job-2)"));
+  gates.Objects()[0].Sync(&Gate::Open);
+  EXPECT_THAT(Ranks(round.All()), ElementsAre(1));
+}
+
 TEST(Group, AReturningRankGetsItsObjectAgain) {
   Job job(3, Everything());
   const Agent::Scope scope(job.agent(0));

@@ -226,8 +226,9 @@ TEST_F(ThreeProcesses, AKilledPeersPendingCallsFailAtOnce) {
   const auto gate = Remote<Gate>(2, 1);
   const auto forever =
       gate.With({.timeout = absl::ZeroDuration()}).Async(&Gate::PassLater);
-  const auto relayed = Remote<Relay>(1).Async(&Relay::PassThroughAsync, gate);
-  gate.Sync(&Gate::Waiting);
+  const auto relayed = Remote<Relay>(1).Async(&Relay::PassThroughLater, gate);
+  while (gate.Sync(&Gate::Deferred) < 2) {
+  }
   processes_[1]->Kill();
   EXPECT_THROW(forever.Get(), PeerLost);
   try {

@@ -78,6 +78,20 @@ class Thrower {
   void Unknown() { throw 7; }  // NOLINT
 };
 
+// Has a constructor of many types.
+class Mixed {
+ public:
+  Mixed(const at::Tensor& tensor, const std::string& text, double number,
+        std::vector<int64_t> list, RRef<Counter> counter)
+      : sum_(static_cast<double>(tensor.numel()) + number +
+             static_cast<double>(text.size() + list.size()) +
+             static_cast<double>(counter.Sync(&Counter::Get))) {}
+  double Sum() { return sum_; }
+
+ private:
+  double sum_;
+};
+
 // Waits inside methods until somebody opens it.
 class Gate {
  public:
@@ -112,6 +126,10 @@ class Gate {
     promises_.emplace_back();
     return promises_.back().GetFuture();
   }
+  int64_t Deferred() {
+    absl::MutexLock lock(&mu_);
+    return static_cast<int64_t>(promises_.size());
+  }
   int64_t OpenLater() {
     std::vector<Promise<int64_t>> promises;
     {
@@ -140,6 +158,9 @@ class Relay {
   int64_t PassThrough(RRef<Gate> gate) { return gate.Sync(&Gate::Pass); }
   Future<int64_t> PassThroughAsync(RRef<Gate> gate) {
     return gate.With({.timeout = absl::ZeroDuration()}).Async(&Gate::Pass);
+  }
+  Future<int64_t> PassThroughLater(RRef<Gate> gate) {
+    return gate.With({.timeout = absl::ZeroDuration()}).Async(&Gate::PassLater);
   }
   // A→B→A→…: the other relay calls back until `depth` is used up.
   int64_t PingPong(RRef<Relay> self, RRef<Relay> other, int64_t depth) {
@@ -180,16 +201,17 @@ DISTTRAIN_REMOTE(disttrain::rpc::testing::Echo, Tensor, Tensors, Byte, Long,
                  Unsigned, Flag, Single, Text, Ints, Doubles, Nested, Maybe,
                  Triple, Pair, Nothing);
 DISTTRAIN_REMOTE(disttrain::rpc::testing::Thrower, Runtime, Torch, Unknown);
+DISTTRAIN_REMOTE(disttrain::rpc::testing::Mixed, Sum);
 DISTTRAIN_REMOTE(disttrain::rpc::testing::Gate, Pass, Open, Waiting, Cancelled,
-                 PassLater, OpenLater);
+                 PassLater, Deferred, OpenLater);
 DISTTRAIN_REMOTE(disttrain::rpc::testing::Relay, AddThrough, PassThrough,
-                 PassThroughAsync, PingPong, Keep, Give, Forget, ThrowThrough,
-                 TimeLeft, CallerRank);
+                 PassThroughAsync, PassThroughLater, PingPong, Keep, Give,
+                 Forget, ThrowThrough, TimeLeft, CallerRank);
 
 namespace disttrain::rpc::testing {
 
 inline Registry Everything() {
-  return Remotes<Counter, Echo, Thrower, Gate, Relay>();
+  return Remotes<Counter, Echo, Thrower, Mixed, Gate, Relay>();
 }
 
 }  // namespace disttrain::rpc::testing
