@@ -80,7 +80,8 @@ void RecordSuccesses(PlanState& state) {
     if (!Succeeded(*pod)) continue;
     const auto role = RolePosition(state.spec(), pod->role);
     const int first = FirstRank(state.spec(), *role, pod->role_index);
-    const int processes = ProcessesPerPod(state.spec().roles[*role]);
+    const int processes =
+        ProcessesPerPod(state.spec().roles[*role], state.spec().main_container);
     for (int rank = first; rank < first + processes; ++rank) {
       state.status().roles[*role].succeeded_ranks.insert(rank);
     }
@@ -105,7 +106,9 @@ void CountPods(PlanState& state) {
     // What the end found stays, however the pods are cleaned up.
     if (!IsTerminal(status)) role.failed = failed;
     role.succeeded = static_cast<int>(role.succeeded_ranks.size()) /
-                     std::max(ProcessesPerPod(state.spec().roles[i]), 1);
+                     std::max(ProcessesPerPod(state.spec().roles[i],
+                                              state.spec().main_container),
+                              1);
     ready += role.ready;
     done += role.succeeded;
   }

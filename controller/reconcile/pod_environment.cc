@@ -70,7 +70,7 @@ void AddTorchrun(const Job& job, const PodIdentity& pod,
                  const PodContext& context, Variables& out) {
   const JobSpec& spec = job.spec;
   const Role& role = spec.roles[pod.role];
-  const int processes = ProcessesPerPod(role);
+  const int processes = ProcessesPerPod(role, spec.main_container);
   const std::string group_rank = std::to_string(GroupRank(spec, pod));
   const std::string pods = std::to_string(Pods(spec));
   const std::string master =

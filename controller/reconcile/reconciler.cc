@@ -23,7 +23,7 @@ Json Resolved(const Job& job, int attempt, const PodContext& context) {
   Json processes = Json::object();
   int pods = 0;
   for (const Role& role : job.spec.roles) {
-    processes[role.name] = ProcessesPerPod(role);
+    processes[role.name] = ProcessesPerPod(role, job.spec.main_container);
     if (role.start_after.empty()) pods += role.replicas;
   }
   return {{"minMember", job.spec.scheduling.min_member.value_or(pods)},

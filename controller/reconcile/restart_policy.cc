@@ -77,8 +77,8 @@ bool IsRendezvousTimeout(const JobSpec& spec,
 void BlameMissing(const JobSpec& spec, int rank, AttemptFailure& failure) {
   for (size_t role = 0; role < spec.roles.size(); ++role) {
     const int pods = spec.roles[role].replicas;
-    const int index =
-        (rank - FirstRank(spec, role, 0)) / ProcessesPerPod(spec.roles[role]);
+    const int index = (rank - FirstRank(spec, role, 0)) /
+                      ProcessesPerPod(spec.roles[role], spec.main_container);
     if (rank < FirstRank(spec, role, 0) || index >= pods) continue;
     PodFailure missing;
     missing.role = spec.roles[role].name;
