@@ -122,7 +122,9 @@ void ServedCall::Fail(const std::exception_ptr& error) {
     const bool ended =
         (cancelled() && e.code() == ErrorCode::kCancelled) ||
         (absl::Now() >= deadline_ && e.code() == ErrorCode::kDeadlineExceeded);
-    Fail(ended ? e.code() : ErrorCode::kRemoteException, e.what(), e.code());
+    const auto* remote = dynamic_cast<const RemoteException*>(&e);
+    Fail(ended ? e.code() : ErrorCode::kRemoteException, e.what(),
+         remote != nullptr ? remote->cause() : e.code());
   } catch (...) {
     Fail(ErrorCode::kRemoteException, MessageOf(error));
   }
