@@ -198,23 +198,34 @@ TEST(Call, WrongConstructorArgumentsAreRefused) {
               HasSubstr("no constructor"));
 }
 
+// The gate's deferred method: one that looked at the deadline itself might
+// answer in the same moment.
 TEST(Call, DeadlineNamesTheCallAndWhatIsInFlight) {
   Job job(2, Everything());
   const Agent::Scope scope(job.agent(0));
   const auto gate = Remote<Gate>(1, 1);
   EXPECT_THAT(
       MessageOfThrow<DeadlineExceeded>([&] {
-        gate.With({.timeout = absl::Milliseconds(30)}).Sync(&Gate::Pass);
+        gate.With({.timeout = absl::Milliseconds(30)}).Sync(&Gate::PassLater);
       }),
       AllOf(StartsWith("observer 0 (rank 1, pod job-1): "
-                       "disttrain::rpc::testing::Gate.Pass: no reply "
-                       "within 0.03 s; calls in flight: "),
-            HasSubstr("Gate.Pass to rank 1 for 0.")));
+                       "disttrain::rpc::testing::Gate.PassLater: no "
+                       "reply within 0.03 s; calls in flight: "),
+            HasSubstr("Gate.PassLater to rank 1 for 0.")));
   // The callee was told.
-  while (gate.Sync(&Gate::Cancelled) == 0) {
-  }
   EXPECT_TRUE(job.Eventually(
       1, [](const AgentStatistics& now) { return now.incoming_calls == 0; }));
+}
+
+TEST(Call, AMethodSeesItsDeadline) {
+  Job job(2, Everything());
+  const Agent::Scope scope(job.agent(0));
+  const auto gate = Remote<Gate>(1, 1);
+  const auto ends =
+      gate.With({.timeout = absl::Milliseconds(30)}).Async(&Gate::Pass);
+  while (gate.Sync(&Gate::Cancelled) == 0) {
+  }
+  EXPECT_TRUE(ends.Wait(Soon()));
 }
 
 TEST(Call, DeadlineOfAnUnwatchedFutureFires) {
@@ -223,7 +234,7 @@ TEST(Call, DeadlineOfAnUnwatchedFutureFires) {
   const auto gate = Remote<Gate>(1, 1);
   absl::Notification done;
   const auto later = gate.With({.timeout = absl::Milliseconds(20)})
-                         .Async(&Gate::Pass)
+                         .Async(&Gate::PassLater)
                          .Then([&](Future<int64_t> future) {
                            EXPECT_THROW(future.Get(), DeadlineExceeded);
                            done.Notify();
@@ -240,11 +251,15 @@ TEST(Call, NestedCallsInheritTheSmallerDeadline) {
       relay.With({.timeout = absl::Seconds(9)}).Sync(&Relay::TimeLeft);
   EXPECT_GT(left, 0);
   EXPECT_LE(left, 9'000'000);
+  // The relay asks for no deadline of its own, and gets its caller's.
   const auto gate = Local<Gate>(1);
   EXPECT_THROW(relay.With({.timeout = absl::Milliseconds(50)})
-                   .Sync(&Relay::PassThroughAsync, gate),
+                   .Sync(&Relay::PassThroughLater, gate),
                DeadlineExceeded);
-  while (gate->Cancelled() == 0) {
+  for (const int rank : {0, 1}) {
+    EXPECT_TRUE(job.Eventually(rank, [](const AgentStatistics& now) {
+      return now.incoming_calls == 0 && now.outgoing_calls == 0;
+    }));
   }
 }
 

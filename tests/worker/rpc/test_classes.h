@@ -156,9 +156,6 @@ class Relay {
     return counter.Sync(&Counter::Add, amount);
   }
   int64_t PassThrough(RRef<Gate> gate) { return gate.Sync(&Gate::Pass); }
-  Future<int64_t> PassThroughAsync(RRef<Gate> gate) {
-    return gate.With({.timeout = absl::ZeroDuration()}).Async(&Gate::Pass);
-  }
   Future<int64_t> PassThroughLater(RRef<Gate> gate) {
     return gate.With({.timeout = absl::ZeroDuration()}).Async(&Gate::PassLater);
   }
@@ -205,8 +202,8 @@ DISTTRAIN_REMOTE(disttrain::rpc::testing::Mixed, Sum);
 DISTTRAIN_REMOTE(disttrain::rpc::testing::Gate, Pass, Open, Waiting, Cancelled,
                  PassLater, Deferred, OpenLater);
 DISTTRAIN_REMOTE(disttrain::rpc::testing::Relay, AddThrough, PassThrough,
-                 PassThroughAsync, PassThroughLater, PingPong, Keep, Give,
-                 Forget, ThrowThrough, TimeLeft, CallerRank);
+                 PassThroughLater, PingPong, Keep, Give, Forget, ThrowThrough,
+                 TimeLeft, CallerRank);
 
 namespace disttrain::rpc::testing {
 
