@@ -46,5 +46,5 @@ if(GrpcArchives_FOUND AND NOT TARGET GrpcArchives::Grpc)
   add_library(GrpcArchives::Grpc INTERFACE IMPORTED)
   set_target_properties(GrpcArchives::Grpc PROPERTIES
     INTERFACE_LINK_LIBRARIES "${_grpc_next}"
-    INTERFACE_LINK_OPTIONS "-Wl,--exclude-libs,ALL")
+    INTERFACE_LINK_OPTIONS "$<$<NOT:$<BOOL:${DISTTRAIN_GRPC_SHARED}>>:-Wl,--exclude-libs,ALL>")
 endif()

@@ -44,10 +44,18 @@ class Rank0 : public v1::Rendezvous::Service {
   }
   grpc::Status Stop(grpc::ServerContext*, const v1::StopRequest* request,
                     v1::StopResponse*) override {
-    stopped = request->reason();
+    const absl::MutexLock lock(&mu_);
+    stopped_ = request->reason();
     return grpc::Status::OK;
   }
-  std::string stopped;
+  std::string Stopped() const {
+    const absl::MutexLock lock(&mu_);
+    return stopped_;
+  }
+
+ private:
+  mutable absl::Mutex mu_;
+  std::string stopped_ ABSL_GUARDED_BY(mu_);
 };
 
 class ControllerTest : public testing::Test {
@@ -130,7 +138,7 @@ TEST_F(ControllerTest, PollsRank0AndShowsItsTraining) {
   ASSERT_TRUE(patched.ok());
   EXPECT_TRUE(Eventually([&] { return Status().phase == "Suspended"; }));
   controller.Stop();
-  EXPECT_EQ(rank0_.stopped, "the job was suspended");
+  EXPECT_EQ(rank0_.Stopped(), "the job was suspended");
 }
 
 TEST_F(ControllerTest, FollowsTheServerAfterItHasForgottenItsHistory) {
