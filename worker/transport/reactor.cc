@@ -309,9 +309,19 @@ bool Reactor::Wait(const std::function<bool()>& done, absl::Time deadline) {
     WaitOnce(done, deadline);
     ready = done();
   }
-  Release();
+  LeaveWait();
   waits_in_progress.pop_back();
   return ready;
+}
+
+void Reactor::LeaveWait() {
+  absl::MutexLock lock(&mu_);
+  if (Leads()) {
+    ReleaseLocked();
+  } else if (watching_ == 0 &&
+             leader_.load(std::memory_order_relaxed) == std::thread::id()) {
+    SummonLocked();
+  }
 }
 
 bool Reactor::OnLentThread() const {

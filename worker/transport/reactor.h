@@ -50,9 +50,8 @@ class Channel {
 //
 //   leader     polls, gives turns to channels, runs what they deliver
 //   watchers   idle pool threads: they sleep in the kernel on a second epoll
-//   set,
-//              which tells one of them when there is something to read and no
-//              leader
+//              set, which tells one of them when there is something to read and
+//              no leader
 //   followers  threads in Wait while somebody else leads
 //
 // Who delivers is done with leading when it says so (Release) or waits no
@@ -113,7 +112,9 @@ class Reactor {
   void Poll(absl::Time deadline);
   void Enqueue(std::shared_ptr<Channel> channel, uint32_t events);
   void ReleaseLocked() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_);
-  // Somebody must take the lead when there is something to read.
+  // Somebody must take the lead when there is something to read: a watcher,
+  // else a follower, else a new thread. Who was summoned may be on its way out:
+  // it passes the summons on (WorkerLoop, LeaveWait).
   void SummonLocked() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_);
   void SpawnLocked() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_);
   void ReapLocked() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_);
@@ -127,6 +128,8 @@ class Reactor {
   void WaitOnce(const std::function<bool()>& done, absl::Time deadline);
   void Follow(Waiter& waiter, absl::Time deadline)
       ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_);
+  // The caller neither leads nor follows any more.
+  void LeaveWait();
 
   const int max_threads_;
   UniqueFd poll_fd_;   // channels and nudge_fd_
