@@ -29,12 +29,6 @@ namespace {
 constexpr int kTickMs = 200;
 constexpr size_t kLastLines = 20;
 
-std::optional<std::string> FromEnvironment(const char* name) {
-  const char* value = std::getenv(name);
-  if (value == nullptr) return std::nullopt;
-  return value;
-}
-
 // What to show of a run.
 struct Filter {
   std::optional<int> rank;

@@ -9,16 +9,6 @@
 #include "proto/runtime/status.h"
 
 namespace disttrain {
-namespace {
-
-std::optional<std::string> FromEnvironment(const char* name) {
-  const char* value = std::getenv(name);
-  if (value == nullptr) return std::nullopt;
-  return value;
-}
-
-}  // namespace
-
 const CommandSpec& RunSpec() {
   static const CommandSpec kSpec = [] {
     CommandSpec spec{

@@ -7,6 +7,7 @@
 
 #include <algorithm>
 #include <cerrno>
+#include <cstdlib>
 #include <cstring>
 #include <filesystem>
 #include <fstream>
@@ -78,6 +79,12 @@ bool IsLocked(const std::string& run) {
 }
 
 }  // namespace
+
+std::optional<std::string> FromEnvironment(const char* name) {
+  const char* value = std::getenv(name);
+  if (value == nullptr) return std::nullopt;
+  return value;
+}
 
 absl::StatusOr<std::string> RunsFolder(const GetEnv& get_env) {
   const auto state = get_env("XDG_STATE_HOME");

@@ -22,6 +22,8 @@
 namespace disttrain {
 
 using GetEnv = std::function<std::optional<std::string>(const char*)>;
+// The GetEnv of this process.
+std::optional<std::string> FromEnvironment(const char* name);
 
 // A pod whose process is about to start, for whoever shows its output.
 struct StartedPod {

@@ -12,7 +12,6 @@
 namespace disttrain {
 namespace {
 
-constexpr char kDefaultContainer[] = "kubectl.kubernetes.io/default-container";
 constexpr int64_t kUser = 65532;  // "nonroot" of distroless images
 
 // The element of a named list ({"name": ...}) with this name, made if absent.
@@ -62,7 +61,7 @@ Json MetadataFor(const Job& job, const PodIdentity& pod, const Json& from,
   for (const auto& [key, value] : labels.items()) {
     metadata["labels"][key] = value;
   }
-  metadata["annotations"][kDefaultContainer] = main_container;
+  metadata["annotations"][kDefaultContainerAnnotation] = main_container;
   metadata["name"] = PodName(job.name, job.spec.roles[pod.role].name, pod.index,
                              pod.attempt, pod.incarnation);
   metadata["namespace"] = job.namespace_;

@@ -9,6 +9,10 @@
 
 namespace disttrain {
 
+// kubectl's name for the annotation that says whose logs are meant.
+inline constexpr char kDefaultContainerAnnotation[] =
+    "kubectl.kubernetes.io/default-container";
+
 // What a pod needs to know besides its job: how this installation starts
 // workers and how they find each other.
 struct PodContext {

@@ -2,12 +2,11 @@
 #include "controller/reconcile/prune.h"
 
 #include "controller/reconcile/json_fields.h"
+#include "controller/reconcile/pod_spec.h"
 #include "proto/contract/labels.h"
 
 namespace disttrain {
 namespace {
-
-constexpr char kDefaultContainer[] = "kubectl.kubernetes.io/default-container";
 
 void Copy(const Json& from, Json& to, std::initializer_list<const char*> keys) {
   for (const char* key : keys) {
@@ -29,7 +28,7 @@ Json PrunedPod(const Json& pod) {
         label::kReplicaIndex, label::kRank, label::kAttempt,
         label::kIncarnation});
   Copy(json::At(metadata, "annotations"), kept["metadata"]["annotations"],
-       {kDefaultContainer});
+       {kDefaultContainerAnnotation});
   const Json& spec = json::At(pod, "spec");
   Copy(spec, kept["spec"], {"nodeName"});
   // Which container is the main one if no annotation says so.

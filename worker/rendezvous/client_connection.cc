@@ -10,12 +10,12 @@
 #include "grpcpp/security/credentials.h"
 #include "grpcpp/support/channel_arguments.h"
 #include "proto/runtime/status.h"
+#include "worker/rendezvous/key_value.h"
 #include "worker/rendezvous/text.h"
 
 namespace disttrain {
 namespace {
 
-constexpr int kMaxMessageBytes = (8 << 20) + (64 << 10);
 // So much later than the caller's deadline a call is given up: until then the
 // server's own answer, which says more, may come.
 constexpr absl::Duration kAnswerSlack = absl::Seconds(1);

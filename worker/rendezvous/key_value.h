@@ -67,4 +67,8 @@ class KeyValue {
   size_t bytes_ = 0;
 };
 
+// Of a message of the rendezvous: the largest value, and what stands around it.
+inline constexpr int kMaxMessageBytes =
+    static_cast<int>(KeyValue::Limits{}.value_bytes) + (64 << 10);
+
 }  // namespace disttrain

@@ -14,14 +14,13 @@
 #include "grpcpp/server_builder.h"
 #include "proto/runtime/status.h"
 #include "worker/rendezvous/hub.h"
+#include "worker/rendezvous/key_value.h"
 #include "worker/rendezvous/listen_address.h"
 #include "worker/rendezvous/service.h"
 
 namespace disttrain {
 namespace {
 
-// The largest value, and what stands around it.
-constexpr int kMaxMessageBytes = (8 << 20) + (64 << 10);
 constexpr int kMaxWorldSize = 1 << 16;
 
 absl::Status CheckOptions(const ServerOptions& options) {

@@ -1,7 +1,15 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "worker/telemetry/families.h"
 
+#include "proto/runtime/utf8.h"
+
 namespace disttrain {
+
+constexpr size_t kMaxLabelBytes = 100;
+
+std::string LabelValue(std::string_view text) {
+  return ValidUtf8(Shortened(text, kMaxLabelBytes));
+}
 
 prometheus::Family<prometheus::Counter>& Families::Counters(
     const char* name, const std::string& help) const {

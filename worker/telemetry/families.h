@@ -3,6 +3,7 @@
 
 #include <mutex>
 #include <string>
+#include <string_view>
 
 #include "prometheus/counter.h"
 #include "prometheus/family.h"
@@ -11,6 +12,9 @@
 #include "prometheus/registry.h"
 
 namespace disttrain {
+
+// `text` as a label's value: UTF-8, at most 100 bytes.
+std::string LabelValue(std::string_view text);
 
 // Where the metrics of one process are registered, and the labels that all of
 // them carry (job_name, role, rank).

@@ -18,7 +18,6 @@ namespace {
 
 using Boundaries = prometheus::Histogram::BucketBoundaries;
 
-constexpr size_t kMaxLabelBytes = 100;
 // From a step of a small model to one of minutes.
 const Boundaries kStepSeconds = {0.001, 0.005, 0.01, 0.05, 0.1, 0.25,
                                  0.5,   1,     2.5,  10,   60,  300};
@@ -27,7 +26,7 @@ const Boundaries kRewards = {-200, -100, 0,   10,  50, 100,
                              200,  300,  400, 475, 500};
 
 std::string Label(const std::string& text) {
-  return text.empty() ? "none" : ValidUtf8(Shortened(text, kMaxLabelBytes));
+  return text.empty() ? "none" : LabelValue(text);
 }
 
 // The namespace is a label of the scrape's target.

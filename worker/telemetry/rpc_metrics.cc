@@ -11,14 +11,9 @@ namespace {
 
 // Each has 14 series; with "other" and all else the process stays below 200.
 constexpr size_t kMaxPairs = 8;
-constexpr size_t kMaxLabelBytes = 100;
 // From a local call to one that trains an episode.
 const prometheus::Histogram::BucketBoundaries kSeconds = {0.0001, 0.001, 0.01,
                                                           0.1,    1,     10};
-
-std::string Label(std::string_view text) {
-  return ValidUtf8(Shortened(text, kMaxLabelBytes));
-}
 
 // Adds what `total` has grown by since `last`.
 void Raise(prometheus::Counter& counter, uint64_t total, uint64_t& last) {
@@ -102,7 +97,7 @@ RpcMetrics::Calls RpcMetrics::MakeCalls(const Key& key) {
 
 const RpcMetrics::Calls& RpcMetrics::Find(std::string_view method,
                                           std::string_view peer_role) {
-  Key key(Label(method), Label(peer_role));
+  Key key(LabelValue(method), LabelValue(peer_role));
   const auto found = pairs_.find(key);
   if (found != pairs_.end()) return found->second;
   if (pairs_.size() >= kMaxPairs || key == Key("other", "other")) return other_;

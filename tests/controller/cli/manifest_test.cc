@@ -18,7 +18,7 @@ Json JsonOf(const std::string& yaml) {
   return json.ok() ? *json : Json();
 }
 
-std::string ErrorOf(const std::string& yaml) {
+std::string ErrorIn(const std::string& yaml) {
   const absl::StatusOr<Json> json = ManifestFromYaml(yaml);
   if (json.ok()) return "no error: " + json->dump();
   EXPECT_EQ(json.status().code(), absl::StatusCode::kInvalidArgument);
@@ -75,9 +75,9 @@ TEST(Manifest, ReadsScalarsByTheCoreSchema) {
 }
 
 TEST(Manifest, RefusesNumbersThatParsersReadDifferently) {
-  EXPECT_THAT(ErrorOf("a: 0644"), HasSubstr("line 1, column 4: 0644 is octal"));
-  EXPECT_THAT(ErrorOf("a: .inf"), HasSubstr(".inf is not a number"));
-  EXPECT_THAT(ErrorOf("a: 1e999"), HasSubstr("beyond the range"));
+  EXPECT_THAT(ErrorIn("a: 0644"), HasSubstr("line 1, column 4: 0644 is octal"));
+  EXPECT_THAT(ErrorIn("a: .inf"), HasSubstr(".inf is not a number"));
+  EXPECT_THAT(ErrorIn("a: 1e999"), HasSubstr("beyond the range"));
   EXPECT_EQ(JsonOf("a: '0644'")["a"], "0644");
 }
 
@@ -111,35 +111,35 @@ TEST(Manifest, KnowsTheLineOfEachField) {
 
 TEST(Manifest, RefusesDuplicateKeysWithBothLines) {
   EXPECT_THAT(
-      ErrorOf("spec:\n  suspend: true\n  program: x\n  suspend: false\n"),
+      ErrorIn("spec:\n  suspend: true\n  program: x\n  suspend: false\n"),
       HasSubstr("line 4, column 3: spec.suspend is given twice, first in line "
                 "2"));
 }
 
 TEST(Manifest, RefusesWhatIsNoSingleDocument) {
-  EXPECT_THAT(ErrorOf(""), HasSubstr("empty"));
-  EXPECT_THAT(ErrorOf("# only a comment\n"), HasSubstr("empty"));
-  EXPECT_THAT(ErrorOf("---\n---\n"), HasSubstr("empty"));
-  EXPECT_THAT(ErrorOf("a: 1\n---\nb: 2\n"), HasSubstr("a second document"));
+  EXPECT_THAT(ErrorIn(""), HasSubstr("empty"));
+  EXPECT_THAT(ErrorIn("# only a comment\n"), HasSubstr("empty"));
+  EXPECT_THAT(ErrorIn("---\n---\n"), HasSubstr("empty"));
+  EXPECT_THAT(ErrorIn("a: 1\n---\nb: 2\n"), HasSubstr("a second document"));
   EXPECT_EQ(JsonOf("---\na: 1\n---\n"), Json::parse(R"({"a": 1})"));
 }
 
 TEST(Manifest, RefusesTagsMergeKeysAndKeysThatAreNoScalars) {
-  EXPECT_THAT(ErrorOf("a: !!int '7'"), HasSubstr("tags are not supported"));
-  EXPECT_THAT(ErrorOf("a: !x {b: 1}"), HasSubstr("tags are not supported"));
-  EXPECT_THAT(ErrorOf("a: &x {b: 1}\nc:\n  <<: *x\n"),
+  EXPECT_THAT(ErrorIn("a: !!int '7'"), HasSubstr("tags are not supported"));
+  EXPECT_THAT(ErrorIn("a: !x {b: 1}"), HasSubstr("tags are not supported"));
+  EXPECT_THAT(ErrorIn("a: &x {b: 1}\nc:\n  <<: *x\n"),
               HasSubstr("merge keys (<<) are not supported"));
-  EXPECT_THAT(ErrorOf("? [a]\n: 1\n"), HasSubstr("a key must be a scalar"));
-  EXPECT_THAT(ErrorOf("? {a: 1}\n: 1\n"), HasSubstr("a key must be a scalar"));
-  EXPECT_THAT(ErrorOf("a: &x b\n*x : 1\n"), HasSubstr("cannot be a key"));
-  EXPECT_THAT(ErrorOf("~: 1\n"), HasSubstr("a key must be a scalar"));
+  EXPECT_THAT(ErrorIn("? [a]\n: 1\n"), HasSubstr("a key must be a scalar"));
+  EXPECT_THAT(ErrorIn("? {a: 1}\n: 1\n"), HasSubstr("a key must be a scalar"));
+  EXPECT_THAT(ErrorIn("a: &x b\n*x : 1\n"), HasSubstr("cannot be a key"));
+  EXPECT_THAT(ErrorIn("~: 1\n"), HasSubstr("a key must be a scalar"));
 }
 
 TEST(Manifest, NamesLineAndColumnOfSyntaxErrors) {
-  EXPECT_THAT(ErrorOf("{["), HasSubstr("line 1"));
-  EXPECT_THAT(ErrorOf("a: 1\n b: 2\n"), HasSubstr("line 2, column 3"));
-  EXPECT_THAT(ErrorOf("a: *nobody"), HasSubstr("line 1, column 4"));
-  EXPECT_THAT(ErrorOf("a: 'x"), HasSubstr("line "));
+  EXPECT_THAT(ErrorIn("{["), HasSubstr("line 1"));
+  EXPECT_THAT(ErrorIn("a: 1\n b: 2\n"), HasSubstr("line 2, column 3"));
+  EXPECT_THAT(ErrorIn("a: *nobody"), HasSubstr("line 1, column 4"));
+  EXPECT_THAT(ErrorIn("a: 'x"), HasSubstr("line "));
 }
 
 // Each level holds ten aliases of the one before.
@@ -156,15 +156,15 @@ std::string Bomb(int levels) {
 }
 
 TEST(Manifest, FindsABombBeforeItIsExpanded) {
-  EXPECT_THAT(ErrorOf(Bomb(12)),
+  EXPECT_THAT(ErrorIn(Bomb(12)),
               HasSubstr("with this alias expanded the document is larger"));
   std::string strings = "a: &a " + std::string(500'000, 'x') + "\nb: [";
   for (int i = 0; i < 100; ++i) strings += "*a, ";
-  EXPECT_THAT(ErrorOf(strings + "*a]\n"), HasSubstr("alias expanded"));
+  EXPECT_THAT(ErrorIn(strings + "*a]\n"), HasSubstr("alias expanded"));
 }
 
 TEST(Manifest, RefusesAnAliasToWhatContainsIt) {
-  EXPECT_THAT(ErrorOf("a: &a [1, *a]\n"),
+  EXPECT_THAT(ErrorIn("a: &a [1, *a]\n"),
               HasSubstr("an alias to a node that contains it"));
 }
 
@@ -173,19 +173,19 @@ TEST(Manifest, LimitsDepthSizeAndNodes) {
     return std::string(depth, '[') + std::string(depth, ']');
   };
   EXPECT_TRUE(ManifestFromYaml(nested(kMaxManifestDepth)).ok());
-  EXPECT_THAT(ErrorOf(nested(kMaxManifestDepth + 1)),
+  EXPECT_THAT(ErrorIn(nested(kMaxManifestDepth + 1)),
               HasSubstr("nested deeper than 64 levels"));
-  EXPECT_THAT(ErrorOf(nested(100'000)), HasSubstr("line 1"));
-  EXPECT_THAT(ErrorOf("a: " + std::string(kMaxManifestBytes, 'x')),
+  EXPECT_THAT(ErrorIn(nested(100'000)), HasSubstr("line 1"));
+  EXPECT_THAT(ErrorIn("a: " + std::string(kMaxManifestBytes, 'x')),
               HasSubstr("must have at most 1048576"));
   std::string many = "[";
   while (many.size() < kMaxManifestBytes - 3) many += "1,";
-  EXPECT_THAT(ErrorOf(many + "1]"), HasSubstr("too many nodes"));
+  EXPECT_THAT(ErrorIn(many + "1]"), HasSubstr("too many nodes"));
 }
 
 TEST(Manifest, RefusesWhatIsNoUtf8) {
-  EXPECT_THAT(ErrorOf("a: \xff"), HasSubstr("not UTF-8"));
-  EXPECT_THAT(ErrorOf(std::string("a\0:\0 \0", 6)), HasSubstr("not UTF-8"));
+  EXPECT_THAT(ErrorIn("a: \xff"), HasSubstr("not UTF-8"));
+  EXPECT_THAT(ErrorIn(std::string("a\0:\0 \0", 6)), HasSubstr("not UTF-8"));
   EXPECT_EQ(JsonOf("\xEF\xBB\xBF"
                    "a: 1"),
             Json::parse(R"({"a": 1})"));

@@ -15,7 +15,7 @@ using testing::ElementsAre;
 using testing::HasSubstr;
 using testing::IsEmpty;
 
-JobSpec Spec() {
+JobSpec Reinforce() {
   JobSpec spec;
   spec.program = "reinforce";
   spec.roles.resize(2);
@@ -40,14 +40,14 @@ std::vector<std::string> MistakesOf(const JobSpec& spec) {
 absl::Time Soon() { return absl::Now() + absl::Seconds(60); }
 
 TEST(ProgramCatalog, AcceptsAJobThatFits) {
-  JobSpec spec = Spec();
+  JobSpec spec = Reinforce();
   spec.parameters = Json::parse(
       R"({"gamma": 1, "seed": 7, "require_solved": true, "device": "cpu"})");
   EXPECT_THAT(MistakesOf(spec), IsEmpty());
 }
 
 TEST(ProgramCatalog, NamesAnUnknownProgram) {
-  JobSpec spec = Spec();
+  JobSpec spec = Reinforce();
   spec.program = "reinforze";
   EXPECT_THAT(MistakesOf(spec),
               ElementsAre("spec.program is \"reinforze\", no program of this "
@@ -56,7 +56,7 @@ TEST(ProgramCatalog, NamesAnUnknownProgram) {
 }
 
 TEST(ProgramCatalog, NamesUnknownMissingAndTooManyRoles) {
-  JobSpec spec = Spec();
+  JobSpec spec = Reinforce();
   spec.roles[0].replicas = 2;
   spec.roles[1].name = "observr";
   EXPECT_THAT(
@@ -76,7 +76,7 @@ TEST(ProgramCatalog, NamesUnknownMissingAndTooManyRoles) {
 }
 
 TEST(ProgramCatalog, NamesUnknownParametersAndWrongValues) {
-  JobSpec spec = Spec();
+  JobSpec spec = Reinforce();
   spec.parameters = Json::parse(R"({
     "gama": 0.9, "gamma": "high", "episodes": 0, "learning_rate": 0,
     "seed": 1.5, "require_solved": 1, "device": 0})");
@@ -96,7 +96,7 @@ TEST(ProgramCatalog, NamesUnknownParametersAndWrongValues) {
 }
 
 TEST(ProgramCatalog, HasNothingToSayWithoutAProgram) {
-  JobSpec spec = Spec();
+  JobSpec spec = Reinforce();
   spec.program = "";
   spec.roles.pop_back();
   EXPECT_THAT(MistakesOf(spec), IsEmpty());

@@ -26,7 +26,7 @@ Json After(const std::string& argument, const std::string& pointer) {
   return manifest.value(Json::json_pointer(pointer), Json("nothing there"));
 }
 
-std::string ErrorOf(const std::string& argument) {
+std::string ErrorOfSet(const std::string& argument) {
   Json manifest = Manifest();
   const absl::StatusOr<std::string> path = ApplySet(argument, manifest);
   EXPECT_EQ(manifest, Manifest());
@@ -74,28 +74,28 @@ TEST(SetValue, SaysWhichFieldItSet) {
 }
 
 TEST(SetValue, NamesTheArgumentAndWhatIsWrong) {
-  EXPECT_EQ(ErrorOf("parameters.seed"),
+  EXPECT_EQ(ErrorOfSet("parameters.seed"),
             "--set parameters.seed: must be path=value");
-  EXPECT_EQ(ErrorOf("parameters.seed.x=1"),
+  EXPECT_EQ(ErrorOfSet("parameters.seed.x=1"),
             "--set parameters.seed.x=1: spec.parameters.seed is 543 (number), "
             "not an object");
-  EXPECT_EQ(ErrorOf("parameters[0]=1"),
+  EXPECT_EQ(ErrorOfSet("parameters[0]=1"),
             "--set parameters[0]=1: spec.parameters is {\"seed\":543} "
             "(object), not a list");
-  EXPECT_EQ(ErrorOf("roles.observr.replicas=1"),
+  EXPECT_EQ(ErrorOfSet("roles.observr.replicas=1"),
             "--set roles.observr.replicas=1: spec.roles has no element named "
             "observr; did you mean observer?");
-  EXPECT_EQ(ErrorOf("roles[7].replicas=1"),
+  EXPECT_EQ(ErrorOfSet("roles[7].replicas=1"),
             "--set roles[7].replicas=1: spec.roles has 2 elements, so [7] is "
             "beyond its end");
   for (const char* bad :
        {"=1", ".a=1", "a..b=1", "a.=1", "[0]=1", "a[=1", "a[x]=1", "a[0=1",
         "a[0]b=1", "a[\"b=1", "a[-1]=1", "a[99999999999999999999]=1"}) {
-    EXPECT_THAT(ErrorOf(bad), HasSubstr("the path \"")) << bad;
+    EXPECT_THAT(ErrorOfSet(bad), HasSubstr("the path \"")) << bad;
   }
-  EXPECT_THAT(ErrorOf("a=0644"), HasSubstr("octal"));
-  EXPECT_THAT(ErrorOf("a=\xff"), HasSubstr("not UTF-8"));
-  EXPECT_THAT(ErrorOf("a=[1"), HasSubstr("line 1"));
+  EXPECT_THAT(ErrorOfSet("a=0644"), HasSubstr("octal"));
+  EXPECT_THAT(ErrorOfSet("a=\xff"), HasSubstr("not UTF-8"));
+  EXPECT_THAT(ErrorOfSet("a=[1"), HasSubstr("line 1"));
 }
 
 }  // namespace

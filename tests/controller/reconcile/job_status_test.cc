@@ -5,11 +5,10 @@
 
 #include "controller/reconcile/rank_set.h"
 #include "gtest/gtest.h"
+#include "tests/controller/reconcile/now.h"
 
 namespace disttrain {
 namespace {
-
-const absl::Time kNow = absl::FromUnixSeconds(1767607200);
 
 TEST(RankSet, RangesReadBackAsTheyWere) {
   EXPECT_EQ(FormatRanks({}), "");

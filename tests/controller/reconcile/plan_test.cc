@@ -4,6 +4,7 @@
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
 #include "proto/contract/labels.h"
+#include "tests/controller/reconcile/now.h"
 
 namespace disttrain {
 namespace {
@@ -11,8 +12,6 @@ namespace {
 using ::testing::ElementsAre;
 using ::testing::IsEmpty;
 using ::testing::UnorderedElementsAre;
-
-const absl::Time kNow = absl::FromUnixSeconds(1767607200);
 
 Job JobWith(int observers, const JobStatus& status = {}) {
   Job job;

@@ -4,11 +4,10 @@
 #include <vector>
 
 #include "gtest/gtest.h"
+#include "tests/controller/reconcile/now.h"
 
 namespace disttrain {
 namespace {
-
-const absl::Time kNow = absl::FromUnixSeconds(1767607200);
 
 PodView Pod() {
   PodView pod;

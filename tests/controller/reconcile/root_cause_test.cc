@@ -2,11 +2,10 @@
 #include "controller/reconcile/root_cause.h"
 
 #include "gtest/gtest.h"
+#include "tests/controller/reconcile/now.h"
 
 namespace disttrain {
 namespace {
-
-const absl::Time kNow = absl::FromUnixSeconds(1767607200);
 
 PodView Ended(int rank, int code, const std::string& message = "") {
   PodView pod;
@@ -23,19 +22,19 @@ PodView Ended(int rank, int code, const std::string& message = "") {
   return pod;
 }
 
-PodFailure Failure(const PodView& pod) {
+PodFailure FailureSeen(const PodView& pod) {
   return FailureOf(pod, std::nullopt, kNow + absl::Seconds(5)).value();
 }
 
 TEST(RootCause, ADeathBySignalNamesTheSignal) {
-  EXPECT_EQ(Describe(Failure(Ended(2, 137))),
+  EXPECT_EQ(Describe(FailureSeen(Ended(2, 137))),
             "rank 2 (observer): killed by SIGKILL");
-  EXPECT_EQ(Describe(Failure(Ended(1, 139))),
+  EXPECT_EQ(Describe(FailureSeen(Ended(1, 139))),
             "rank 1 (observer): killed by SIGSEGV");
 }
 
 TEST(RootCause, TheWorkersOwnCauseIsTaken) {
-  const PodFailure failure = Failure(
+  const PodFailure failure = FailureSeen(
       Ended(2, 1,
             R"({"rank":2,"role":"observer","cause":"boom at step 7","step":7,)"
             R"("exitCode":1,"timeMs":1767607100500})"));
@@ -45,27 +44,27 @@ TEST(RootCause, TheWorkersOwnCauseIsTaken) {
 }
 
 TEST(RootCause, AForeignMessageIsShownAsItIs) {
-  EXPECT_EQ(Failure(Ended(1, 3, "\nassertion failed\nmore")).message,
+  EXPECT_EQ(FailureSeen(Ended(1, 3, "\nassertion failed\nmore")).message,
             "assertion failed");
-  EXPECT_EQ(Failure(Ended(1, 3)).message, "exit code 3");
+  EXPECT_EQ(FailureSeen(Ended(1, 3)).message, "exit code 3");
 }
 
 TEST(RootCause, ExitSeventyFiveAndANamedPeerMakeAVictim) {
-  EXPECT_TRUE(Failure(Ended(1, 75)).victim);
-  const PodFailure named = Failure(Ended(
+  EXPECT_TRUE(FailureSeen(Ended(1, 75)).victim);
+  const PodFailure named = FailureSeen(Ended(
       1, 1, R"({"rank":1,"cause":"lost rank 2","exitCode":1,"failedRank":2})"));
   EXPECT_TRUE(named.victim);
   EXPECT_EQ(named.failed_rank, 2);
-  const PodFailure self = Failure(Ended(
+  const PodFailure self = FailureSeen(Ended(
       1, 1, R"({"rank":1,"cause":"broken","exitCode":1,"failedRank":1})"));
   EXPECT_FALSE(self.victim) << "it names itself";
 }
 
 TEST(RootCause, TheEarliestByTheWorkersClockIsFirst) {
-  PodFailure early = Failure(Ended(3, 1));
+  PodFailure early = FailureSeen(Ended(3, 1));
   early.time = kNow - absl::Seconds(2);
-  const PodFailure late = Failure(Ended(1, 1));
-  const PodFailure victim = Failure(Ended(2, 75));
+  const PodFailure late = FailureSeen(Ended(1, 1));
+  const PodFailure victim = FailureSeen(Ended(2, 75));
   EXPECT_EQ(RootCause({victim, late, early}, std::nullopt), 2u);
   EXPECT_EQ(RootCause({victim, late, early}, /*hint=*/1), 1u)
       << "rank 0 has broadcast that rank 1 failed first";
