@@ -46,10 +46,12 @@ function(disttrain_library name)
   target_link_libraries(${name} PUBLIC disttrain_options ${arg_LINKS})
 endfunction()
 
-# disttrain_test(<name> SOURCES ... LINKS ... [LABEL unit] [TIMEOUT 60] [ENVIRONMENT A=b ...]):
-# one test program, one CTest entry. Labels: unit, integration, cluster, gpu.
+# disttrain_test(<name> [THREADED] SOURCES ... LINKS ... [LABEL unit] [TIMEOUT 120] [ENVIRONMENT A=b ...]):
+# one test program, one CTest entry. Labels: unit, integration, cluster, gpu; and threaded, if there
+# is something to see for the thread sanitizer: that preset builds and runs those alone.
+add_custom_target(threaded_tests)
 function(disttrain_test name)
-  cmake_parse_arguments(arg "" "LABEL;TIMEOUT" "SOURCES;LINKS;ENVIRONMENT" ${ARGN})
+  cmake_parse_arguments(arg "THREADED" "LABEL;TIMEOUT" "SOURCES;LINKS;ENVIRONMENT" ${ARGN})
   if(NOT arg_LABEL)
     set(arg_LABEL unit)
   endif()
@@ -62,6 +64,10 @@ function(disttrain_test name)
   target_compile_options(${name} PRIVATE "$<$<NOT:$<CONFIG:Debug>>:-O1>")
   target_link_libraries(${name} PRIVATE disttrain_options GTest::gmock GTest::gtest_main ${arg_LINKS})
   add_test(NAME ${name} COMMAND ${name})
+  if(arg_THREADED)
+    list(APPEND arg_LABEL threaded)
+    add_dependencies(threaded_tests ${name})
+  endif()
   set_tests_properties(${name} PROPERTIES LABELS "${arg_LABEL}" TIMEOUT ${arg_TIMEOUT}
     ENVIRONMENT "${arg_ENVIRONMENT}")
 endfunction()

@@ -24,7 +24,7 @@ absl::Status FakeProgress::Stop(const Job&, int, const std::string&, bool,
 
 class JobWorld::CountingApi : public KubeApi {
  public:
-  CountingApi(KubeApi& api, int& creates) : api_(api), creates_(creates) {}
+  CountingApi(KubeApi& api, std::atomic<int>& creates) : api_(api), creates_(creates) {}
 
   absl::StatusOr<Json> Get(Resource resource, const std::string& name_space,
                            const std::string& name) override {
@@ -61,7 +61,7 @@ class JobWorld::CountingApi : public KubeApi {
 
  private:
   KubeApi& api_;
-  int& creates_;
+  std::atomic<int>& creates_;
 };
 
 struct JobWorld::Controller {

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
+#include <atomic>
 #include <map>
 #include <memory>
 #include <string>
@@ -59,7 +60,7 @@ class JobWorld {
   NodeTwin nodes;
   FakeProgress progress;
   // Calls that changed something, since the start.
-  int creates = 0;
+  std::atomic<int> creates = 0;  // pods are created by many threads
 
  private:
   struct Controller;
