@@ -17,6 +17,7 @@ std::unique_ptr<LoopbackEndpoint> LoopbackNetwork::Make(transport::PeerId id) {
   auto endpoint = std::make_unique<LoopbackEndpoint>(*this, id);
   absl::MutexLock lock(&mu_);
   endpoints_[id.rank] = endpoint.get();
+  left_.erase(id.rank);
   return endpoint;
 }
 
@@ -75,6 +76,8 @@ absl::Status LoopbackEndpoint::Send(int rank, transport::Message message,
   absl::MutexLock lock(&network_.mu_);
   const auto it = network_.endpoints_.find(rank);
   if (it == network_.endpoints_.end()) {
+    // Its goodbye is under way to us, as on a connection that still stands.
+    if (network_.left_.contains(rank)) return absl::OkStatus();
     return absl::UnavailableError("connection refused");
   }
   it->second->Push({.from = id_,
@@ -195,6 +198,7 @@ void LoopbackEndpoint::Close(absl::Time) {
     const auto it = network_.endpoints_.find(id_.rank);
     if (it != network_.endpoints_.end() && it->second == this) {
       network_.endpoints_.erase(it);
+      network_.left_.insert(id_.rank);
       for (auto& [other, endpoint] : network_.endpoints_) {
         endpoint->Push(
             {.from = id_, .message = {}, .lost = false, .left = true});

@@ -5,6 +5,7 @@
 #include <functional>
 #include <map>
 #include <memory>
+#include <set>
 #include <string>
 #include <thread>
 #include <utility>
@@ -36,6 +37,7 @@ class LoopbackNetwork {
   const transport::Limits limits_;
   absl::Mutex mu_;
   std::map<int, LoopbackEndpoint*> endpoints_ ABSL_GUARDED_BY(mu_);
+  std::set<int> left_ ABSL_GUARDED_BY(mu_);  // said goodbye
 };
 
 // An in-memory twin of the socket Endpoint: one inbox, read by one thread at a
