@@ -130,10 +130,9 @@ ParsedJob ParseAndValidate(const Json& object,
   // What could not be read, or holds it, is no ground for a second complaint.
   const std::vector<FieldError> unread = parsed.errors;
   for (FieldError& error : ValidateJob(parsed.job, options)) {
-    const bool known =
-        std::any_of(unread.begin(), unread.end(), [&](const FieldError& e) {
-          return IsWithin(e.path, error.path);
-        });
+    const bool known = std::any_of(
+        unread.begin(), unread.end(),
+        [&](const FieldError& e) { return IsWithin(e.path, error.path); });
     if (!known) parsed.errors.push_back(std::move(error));
   }
   return parsed;

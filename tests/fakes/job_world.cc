@@ -24,7 +24,8 @@ absl::Status FakeProgress::Stop(const Job&, int, const std::string&, bool,
 
 class JobWorld::CountingApi : public KubeApi {
  public:
-  CountingApi(KubeApi& api, std::atomic<int>& creates) : api_(api), creates_(creates) {}
+  CountingApi(KubeApi& api, std::atomic<int>& creates)
+      : api_(api), creates_(creates) {}
 
   absl::StatusOr<Json> Get(Resource resource, const std::string& name_space,
                            const std::string& name) override {

@@ -133,8 +133,8 @@ TEST_F(ReactorTest, ReadsWhileWaitersComeAndGo) {
   for (int i = 0; i < 6; ++i) {
     waiters.emplace_back([&, i] {
       for (int next = i; next < kBytes; next += 1 + i) {
-        EXPECT_TRUE(reactor_->Wait(
-            [&] { return pipe_->received() > next; }, Soon()));
+        EXPECT_TRUE(
+            reactor_->Wait([&] { return pipe_->received() > next; }, Soon()));
         reactor_->Wake();
       }
     });
