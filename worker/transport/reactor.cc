@@ -179,10 +179,7 @@ void Reactor::Release() {
 
 bool Reactor::TryLeadLocked(bool waiter) {
   if (!Leads()) {
-    if (!started_ || stopped_ ||
-        leader_.load(std::memory_order_relaxed) != std::thread::id()) {
-      return false;
-    }
+    if (!started_ || stopped_ || !NobodyLeads()) return false;
     leader_.store(std::this_thread::get_id(), std::memory_order_relaxed);
     ArmLocked(false);
   }
@@ -244,9 +241,7 @@ void Reactor::WorkOnce() {
     --watching_;
     if (!tasks_.empty()) Ring(task_fd_);
     // What woke this thread may have been something to read.
-    if (!Leads() &&
-        leader_.load(std::memory_order_relaxed) == std::thread::id())
-      SummonLocked();
+    if (NobodyLeads()) SummonLocked();
   }
   if (task) {
     task();
@@ -269,15 +264,11 @@ void Reactor::WorkerLoop(Worker* self, int number) {
   --live_;
   self->ended = true;
   // It may have been counted on.
-  if (leader_.load(std::memory_order_relaxed) == std::thread::id()) {
-    SummonLocked();
-  }
+  if (NobodyLeads()) SummonLocked();
 }
 
 void Reactor::Follow(Waiter& waiter, absl::Time deadline) {
-  while (!waiter.signalled && !stopped_ &&
-         (!started_ ||
-          leader_.load(std::memory_order_relaxed) != std::thread::id())) {
+  while (!waiter.signalled && !stopped_ && (!started_ || !NobodyLeads())) {
     if (waiter.wake.WaitWithDeadline(&mu_, deadline)) return;
   }
 }
@@ -318,8 +309,7 @@ void Reactor::LeaveWait() {
   absl::MutexLock lock(&mu_);
   if (Leads()) {
     ReleaseLocked();
-  } else if (watching_ == 0 &&
-             leader_.load(std::memory_order_relaxed) == std::thread::id()) {
+  } else if (watching_ == 0 && NobodyLeads()) {
     SummonLocked();
   }
 }
@@ -363,10 +353,7 @@ void Reactor::Stop() {
   for (Worker& worker : workers) worker.thread.join();
   absl::MutexLock lock(&mu_);
   // A thread in Wait may be about to give up the lead.
-  const auto nobody_leads = [this] {
-    return leader_.load(std::memory_order_relaxed) == std::thread::id();
-  };
-  mu_.Await(absl::Condition(&nobody_leads));
+  mu_.Await(absl::Condition(this, &Reactor::NobodyLeads));
   channels.swap(channels_);
   ready_.clear();
   tasks_.clear();

@@ -106,6 +106,9 @@ class Reactor {
     return leader_.load(std::memory_order_relaxed) ==
            std::this_thread::get_id();
   }
+  bool NobodyLeads() const {
+    return leader_.load(std::memory_order_relaxed) == std::thread::id();
+  }
   // As leader: polls until `deadline` if no turn is due, then gives one turn.
   // Whether there was one.
   bool LeadOnce(absl::Time deadline);
