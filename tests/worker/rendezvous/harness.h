@@ -20,6 +20,9 @@ namespace disttrain::testing {
 // Nobody waits so long for what should happen; only a broken test does.
 inline constexpr absl::Duration kGenerous = absl::Seconds(60);
 inline absl::Time Deadline() { return absl::Now() + kGenerous; }
+inline absl::Time In(int milliseconds) {
+  return absl::Now() + absl::Milliseconds(milliseconds);
+}
 
 // A folder of its own, removed with what is in it.
 class Folder {
