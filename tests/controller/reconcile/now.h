@@ -1,11 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
-#include "absl/time/time.h"
+#include "tests/fakes/fake_clock.h"
 
 namespace disttrain {
 
-// What the clock shows in the tests of decisions: 2026-01-05 10:00:00 UTC.
-const absl::Time kNow = absl::FromUnixSeconds(1767607200);
+// What the clock shows in the tests of decisions.
+const absl::Time kNow = FakeClock::Start();
 
 }  // namespace disttrain
