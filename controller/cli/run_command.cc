@@ -1,14 +1,13 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "controller/cli/run_command.h"
 
-#include <cstdlib>
-
 #include "controller/cli/load_job.h"
 #include "controller/cli/run_session.h"
 #include "fmt/format.h"
 #include "proto/runtime/status.h"
 
 namespace disttrain {
+
 const CommandSpec& RunSpec() {
   static const CommandSpec kSpec = [] {
     CommandSpec spec{

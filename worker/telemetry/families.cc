@@ -4,8 +4,11 @@
 #include "proto/runtime/utf8.h"
 
 namespace disttrain {
+namespace {
 
 constexpr size_t kMaxLabelBytes = 100;
+
+}  // namespace
 
 std::string LabelValue(std::string_view text) {
   return ValidUtf8(Shortened(text, kMaxLabelBytes));

@@ -8,7 +8,6 @@
 #include "absl/time/clock.h"
 #include "prometheus/text_serializer.h"
 #include "proto/contract/metric_names.h"
-#include "proto/runtime/utf8.h"
 #include "worker/telemetry/families.h"
 #include "worker/telemetry/process_collector.h"
 #include "worker/telemetry/rpc_metrics.h"

@@ -4,7 +4,6 @@
 #include <algorithm>
 
 #include "proto/contract/metric_names.h"
-#include "proto/runtime/utf8.h"
 
 namespace disttrain {
 namespace {
