@@ -4,7 +4,7 @@
 SHELL := /bin/bash
 .SHELLFLAGS := -eu -o pipefail -c
 .DEFAULT_GOAL := help
-.PHONY: help deps build demo test test-dev test-asan test-tsan soak lint format clean
+.PHONY: help deps build demo test test-dev test-asan test-tsan soak bench lint format clean
 MAKEFLAGS += --no-print-directory
 
 # Cores to build and test with.
@@ -42,6 +42,9 @@ test-asan test-tsan: test-%:
 
 soak: build ## the fault tests, again and again (SOAK_ROUNDS=20)
 	@ctest --preset dev --label-regex integration --repeat until-fail:$(or $(SOAK_ROUNDS),20)
+
+bench: build ## disttrain beside its peers, in one run; writes tests/bench/RESULTS.md
+	@python3 -B tests/bench/bench.py
 
 lint: build ## clang-format and clang-tidy, as CONTRIBUTING.md says
 	@clang-format-14 --dry-run --Werror $(SOURCES)

@@ -40,7 +40,8 @@ void ReportEpisode(Program& program, const ReinforceParameters& p,
                   number, episode.min_reward, episode.running_reward),
       {{"episode", number},
        {"reward", episode.running_reward},
-       {"episode_reward", episode.min_reward}});
+       {"episode_reward", episode.min_reward},
+       {"env_steps", episode.steps}});
 }
 
 void ReportSolved(Program& program, int64_t number, double running_reward) {
