@@ -87,6 +87,7 @@ class ObjectReader {
   void ReadChoice(const std::string& key, T& target,
                   const std::vector<std::pair<std::string, T>>& choices) {
     std::vector<std::string> names;
+    names.reserve(choices.size());
     for (const auto& [name, value] : choices) names.push_back(name);
     std::string chosen;
     ReadChoice(key, chosen, names);

@@ -15,13 +15,16 @@ namespace {
 
 void ReadName(ObjectReader& reader, std::string& target) {
   const Json* name = reader.Find("name");
-  if (name == nullptr && reader.Find("generateName") != nullptr) {
-    reader.Add({"metadata.name",
-                "metadata.name is missing; generateName alone works only with "
-                "kubectl create"});
+  if (name == nullptr) {
+    if (reader.Find("generateName") == nullptr) {
+      reader.Require("name");
+    } else {
+      reader.Add({"metadata.name",
+                  "metadata.name is missing; generateName alone works only "
+                  "with kubectl create"});
+    }
     return;
   }
-  if (!reader.Require("name")) return;
   if (name->is_string() && name->get<std::string>().size() > kMaxJobName) {
     reader.Add(
         MustBe("metadata.name", *name,

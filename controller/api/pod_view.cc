@@ -76,8 +76,8 @@ const Json& Named(const Json& list, const std::string& key,
 }
 
 std::string MainContainerName(const Json& pod) {
-  const std::string annotated = Text(
-      Child(Child(pod, "metadata"), "annotations"), kMainContainerAnnotation);
+  std::string annotated = Text(Child(Child(pod, "metadata"), "annotations"),
+                               kMainContainerAnnotation);
   if (!annotated.empty()) return annotated;
   const Json& containers = Child(Child(pod, "spec"), "containers");
   if (!containers.is_array() || containers.empty()) return "";

@@ -112,6 +112,7 @@ class Child {
     posix_spawn_file_actions_adddup2(&actions, out, 1);
     posix_spawn_file_actions_adddup2(&actions, err, 2);
     std::vector<char*> arguments;
+    arguments.reserve(argv.size() + 1);
     for (const std::string& arg : argv) {
       arguments.push_back(const_cast<char*>(arg.c_str()));
     }

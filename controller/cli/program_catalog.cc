@@ -18,6 +18,7 @@ using Errors = std::vector<FieldError>;
 template <class T>
 std::vector<std::string> NamesOf(const std::vector<T>& things) {
   std::vector<std::string> names;
+  names.reserve(things.size());
   for (const T& thing : things) names.push_back(thing.name);
   return names;
 }

@@ -132,7 +132,7 @@ absl::Status Informer::Watch(const std::function<bool()>& stop) {
     from = resource_version_;
     last_heard_ = clock_.Now();
   }
-  const absl::Status status = api_.Watch(
+  absl::Status status = api_.Watch(
       options_.resource, options_.name_space, options_.label_selector, from,
       [this](const WatchEvent& event) { OnEvent(event); }, stop);
   const absl::MutexLock lock(&mu_);

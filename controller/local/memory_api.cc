@@ -79,7 +79,7 @@ absl::StatusOr<Json> MemoryApi::Apply(Resource resource, const Json& object) {
       return Store(key, std::move(applied), WatchEventType::kModified);
     }
   }
-  const absl::StatusOr<Json> created = Create(resource, object);
+  absl::StatusOr<Json> created = Create(resource, object);
   // Somebody else was faster: now it is there to be merged into.
   if (absl::IsAlreadyExists(created.status())) return Apply(resource, object);
   return created;
@@ -134,7 +134,7 @@ absl::StatusOr<Json> MemoryApi::Bind(const std::string& name_space,
                                " not found");
   }
   Json bound = found->second;
-  if (bound["spec"].value("nodeName", "") != "") {
+  if (!bound["spec"].value("nodeName", "").empty()) {
     return absl::AbortedError(fmt::format("pod {} is already bound to node {}",
                                           pod,
                                           bound["spec"].value("nodeName", "")));

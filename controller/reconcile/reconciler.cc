@@ -172,7 +172,7 @@ Observed Reconciler::Observe(const Job& job, Memory& memory) const {
 }
 
 absl::Status Reconciler::DryRun(const Job& job, Observed& observed) {
-  const absl::Status status =
+  absl::Status status =
       api_.Create(Resource::kPods,
                   PodFor(job, 0, 0, StatusFromJson(job.status).attempt, 0,
                          options_.pods),
@@ -240,7 +240,7 @@ absl::Status Reconciler::ActOne(const Job& job, const Action& action) {
   const bool whole_job = std::holds_alternative<DeleteJob>(action);
   DeleteOptions options;
   if (whole_job) options.uid = job.uid;
-  const absl::Status status =
+  absl::Status status =
       api_.Delete(whole_job ? Resource::kDistTrainingJobs : Resource::kServices,
                   job.namespace_, job.name, options);
   if (absl::IsNotFound(status)) return absl::OkStatus();
@@ -279,7 +279,7 @@ absl::Status Reconciler::Create(const Job& job, const CreatePod& create) {
 absl::Status Reconciler::Delete(const Job& job, const DeletePod& pod) {
   DeleteOptions options;
   options.uid = pod.uid;
-  const absl::Status status =
+  absl::Status status =
       api_.Delete(Resource::kPods, job.namespace_, pod.name, options);
   // Gone, or another pod has its name by now.
   if (absl::IsNotFound(status) || absl::IsAborted(status)) {

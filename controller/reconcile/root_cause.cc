@@ -46,7 +46,7 @@ std::string FirstLine(const std::string& text) {
 }
 
 std::string ExitMessage(const PodView& pod) {
-  const std::string said = FirstLine(pod.termination_message);
+  std::string said = FirstLine(pod.termination_message);
   if (!said.empty()) return said;
   if (pod.signal) {
     return fmt::format("killed by SIG{}{}", SignalName(*pod.signal),

@@ -43,7 +43,7 @@ std::string Dump(const TerminationMessage& message, const std::string& cause) {
 }  // namespace
 
 std::string ToJson(const TerminationMessage& message) {
-  const std::string line = Dump(message, Shortened(message.cause));
+  std::string line = Dump(message, Shortened(message.cause));
   if (line.size() <= kMaxBytes) return line;
   // Escapes can make a cause up to six times longer.
   return Dump(message, "too long to escape; see the log");

@@ -41,11 +41,13 @@ State& StateOf(std::atomic<intptr_t>& word) {
     }
     delete made;
   }
+  // NOLINTNEXTLINE(performance-no-int-to-ptr)
   return *reinterpret_cast<State*>(found);
 }
 
 template <typename State>
 void Drop(std::atomic<intptr_t>& word) {
+  // NOLINTNEXTLINE(performance-no-int-to-ptr)
   delete reinterpret_cast<State*>(word.exchange(0, std::memory_order_acq_rel));
 }
 
@@ -54,8 +56,10 @@ void WakeWaiting(MutexState& state) {
   if (state.waiting > 0) state.released.notify_all();
 }
 
-// Waits once; the lock, which is held, is given up meanwhile. Times of the
-// system's clock: pthread_cond_clockwait is not intercepted everywhere.
+// Waits once, maybe in vain; the lock, which is held, is given up meanwhile.
+// Times of the system's clock: pthread_cond_clockwait is not intercepted
+// everywhere.
+// NOLINTBEGIN(bugprone-spuriously-wake-up-functions)
 void WaitOnce(std::condition_variable& condition, MutexState& state,
               absl::Time deadline) {
   std::unique_lock<std::mutex> lock(state.mu, std::adopt_lock);
@@ -67,6 +71,7 @@ void WaitOnce(std::condition_variable& condition, MutexState& state,
   }
   lock.release();
 }
+// NOLINTEND(bugprone-spuriously-wake-up-functions)
 
 bool AwaitUntil(MutexState& state, const absl::Condition& condition,
                 absl::Time deadline) {
@@ -89,6 +94,8 @@ bool AwaitUntil(MutexState& state, const absl::Condition& condition,
 // for what a reaction reads first, written before StartCall. race_top looks at
 // the innermost function alone, so that what our callbacks call is still
 // checked. They name what is left after inlining: the preset builds with -O1.
+//
+// NOLINTBEGIN(bugprone-reserved-identifier,readability-identifier-naming)
 extern "C" const char* __tsan_default_options() {
   return "ignore_noninstrumented_modules=1";
 }
@@ -101,6 +108,7 @@ extern "C" const char* __tsan_default_suppressions() {
          "race_top:::OnWriteDone(bool)\n"
          "race_top:::OnDone(\n";
 }
+// NOLINTEND(bugprone-reserved-identifier,readability-identifier-naming)
 
 namespace absl {
 ABSL_NAMESPACE_BEGIN

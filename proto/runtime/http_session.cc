@@ -16,7 +16,6 @@
 namespace disttrain {
 namespace {
 
-namespace beast = boost::beast;
 namespace http = boost::beast::http;
 
 constexpr size_t kReadBytes = 4 << 10;

@@ -80,7 +80,7 @@ std::string JsonLine(absl::Time time, LogLevel level, std::string_view msg,
 
 // As it is, or in quotes if a person could not tell where it ends.
 std::string TextValue(const std::string& raw) {
-  const std::string text = Printable(Shortened(raw, kMaxStringBytes));
+  std::string text = Printable(Shortened(raw, kMaxStringBytes));
   const bool plain = !text.empty() && text == raw &&
                      text.find_first_of(" \"=\\") == std::string::npos;
   if (plain) return text;

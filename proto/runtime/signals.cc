@@ -68,7 +68,8 @@ SignalThread::~SignalThread() {
     const absl::MutexLock lock(&mu_);
     stopping_ = true;
   }
-  // To this thread alone, only to end its wait.
+  // To this thread alone, which has it blocked, only to end its wait.
+  // NOLINTNEXTLINE(bugprone-bad-signal-to-kill-thread)
   ::pthread_kill(thread_.native_handle(), SIGTERM);
   thread_.join();
 }

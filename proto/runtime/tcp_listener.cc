@@ -133,7 +133,7 @@ absl::StatusOr<TcpListener> ListenTcp(const std::string& address, int port) {
     }
     return ListenAt(*place, port);
   }
-  const auto both = ListenAt(PlaceOf(in6addr_any, port, "::"), port);
+  auto both = ListenAt(PlaceOf(in6addr_any, port, "::"), port);
   if (both.ok() || !absl::IsUnavailable(both.status())) return both;
   return ListenAt(PlaceOf(in_addr{}, port, "0.0.0.0"), port);
 }

@@ -57,6 +57,7 @@ class LoopbackEndpoint final : public transport::Endpoint {
   bool Wait(const std::function<bool()>& done, absl::Time deadline) override;
   void Wake() override;
   void ReleaseLeadership() override;
+  void Run(std::function<void()> task) override { std::move(task)(); }
   void Close(absl::Time deadline) override;
   Statistics statistics() const override;
 

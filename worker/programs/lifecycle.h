@@ -56,6 +56,15 @@ using WorkerAction = std::variant<RequestStop, CancelCalls, TellFailure,
                                   TellFinish, ReplacePeer, Leave>;
 using WorkerActions = std::vector<WorkerAction>;
 
+// How a process will leave, once it does.
+struct Departure {
+  Ending ending;
+  bool whole_job = false;  // others were told as well
+  bool unwound = false;    // the program has ended
+  absl::Time cancel_at = absl::InfiniteFuture();
+  absl::Time leave_at = absl::InfiniteFuture();
+};
+
 // Decides when and how a worker leaves. Pure: no clock, no lock, no network.
 //
 // - The driver's program returns: everybody finishes with 0. It throws:
@@ -98,15 +107,6 @@ class Lifecycle {
   std::optional<Plan> plan() const;
 
  private:
-  // Once set, how this process will leave.
-  struct Departure {
-    Ending ending;
-    bool whole_job = false;  // others were told as well
-    bool unwound = false;    // the program has ended
-    absl::Time cancel_at = absl::InfiniteFuture();
-    absl::Time leave_at = absl::InfiniteFuture();
-  };
-
   WorkerActions Returned();
   WorkerActions Threw(const ProgramThrew& error, absl::Time now);
   WorkerActions Lost(const PeerLost& lost, absl::Time now);

@@ -106,10 +106,12 @@ std::string Unknown(const std::string& name,
 absl::Status Check(const std::vector<ParameterInfo>& known,
                    const Json& object) {
   std::vector<std::string> mistakes;
-  for (const auto& [name, value] : object.items()) {
+  for (const auto& entry : object.items()) {
+    const std::string& name = entry.key();
+    const Json& value = entry.value();
     const auto info =
         std::find_if(known.begin(), known.end(),
-                     [&](const auto& i) { return i.name == name; });
+                     [&name](const auto& i) { return i.name == name; });
     if (info == known.end()) {
       mistakes.push_back(Unknown(name, known));
     } else if (!Convert(*info, value).has_value()) {

@@ -93,7 +93,7 @@ absl::Status RendezvousClient::Connection::SendOnce(const SendFunction& send,
     calls_.insert(&context);
     stub = stub_;
   }
-  const absl::Status status = FromGrpc(send(*stub, &context));
+  absl::Status status = FromGrpc(send(*stub, &context));
   {
     absl::MutexLock lock(&mu_);
     calls_.erase(&context);
@@ -116,7 +116,7 @@ absl::Status RendezvousClient::Connection::Send(const SendFunction& send,
   absl::Time give_up = absl::InfiniteFuture();
   while (true) {
     bool answered = false;
-    const absl::Status status = SendOnce(send, deadline, &answered);
+    absl::Status status = SendOnce(send, deadline, &answered);
     if (status.ok() || answered) return status;
     if (absl::IsDeadlineExceeded(status)) {
       return absl::DeadlineExceededError(fmt::format(
@@ -150,7 +150,7 @@ absl::Status RendezvousClient::Connection::Join(v1::JoinRequest request,
           1, absl::ToInt64Milliseconds(deadline - absl::Now())));
     }
     bool answered = false;
-    const absl::Status status = SendOnce(
+    absl::Status status = SendOnce(
         [&](Stub& stub, grpc::ClientContext* context) {
           return stub.Join(context, request, response);
         },

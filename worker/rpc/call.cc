@@ -74,8 +74,7 @@ void Request::Start(const std::shared_ptr<FutureState>& result,
   call->state = result;
   call->kept = message_->references;
   if (target_ != nullptr) call->kept.push_back(std::move(target_));
-  core_->StartCall(std::move(message_), std::move(call), options.timeout,
-                   synchronous);
+  core_->StartCall(message_, call, options.timeout, synchronous);
 }
 
 void ThrowUnlisted(const Peer& peer, std::string_view class_name,

@@ -5,12 +5,11 @@
 
 namespace disttrain::rpc::internal {
 
-bool CallTable::AddOutgoing(Outgoing call) {
+bool CallTable::AddOutgoing(const Outgoing& call) {
   absl::MutexLock lock(&mu_);
   const bool first = call->deadline < earliest_;
   if (first) earliest_ = call->deadline;
-  const uint64_t id = call->id;
-  outgoing_.emplace(id, std::move(call));
+  outgoing_.emplace(call->id, call);
   return first;
 }
 

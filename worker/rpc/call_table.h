@@ -58,7 +58,7 @@ class CallTable {
   uint64_t NextId() { return next_id_.fetch_add(1, std::memory_order_relaxed); }
 
   // True if its deadline is before every other: the keeper must wake earlier.
-  bool AddOutgoing(Outgoing call);
+  bool AddOutgoing(const Outgoing& call);
   // Takes the call out; null if somebody else has. With `detach` its kept
   // references stay until DropDetached.
   Outgoing TakeOutgoing(uint64_t id, bool detach);

@@ -47,8 +47,8 @@ class Core final : public transport::Handler,
   // Sends the request and resolves call->state when it has ended, whatever
   // happens. `call` has peer, label and state; the rest is filled in.
   // A synchronous call to oneself runs before this returns.
-  void StartCall(std::shared_ptr<WireMessage> request,
-                 std::shared_ptr<OutgoingCall> call,
+  void StartCall(const std::shared_ptr<WireMessage>& request,
+                 const std::shared_ptr<OutgoingCall>& call,
                  std::optional<absl::Duration> timeout, bool synchronous);
   void CancelCall(uint64_t id, const std::string& reason);
   // Its deadline has passed.

@@ -76,8 +76,8 @@ std::optional<std::pair<ErrorCode, std::string>> Core::Refusal(
   return std::nullopt;
 }
 
-void Core::StartCall(std::shared_ptr<WireMessage> request,
-                     std::shared_ptr<OutgoingCall> call,
+void Core::StartCall(const std::shared_ptr<WireMessage>& request,
+                     const std::shared_ptr<OutgoingCall>& call,
                      std::optional<absl::Duration> timeout, bool synchronous) {
   const ServedCall* parent = ServedCall::Current();
   const absl::Duration limit = timeout.value_or(options_.default_timeout);

@@ -255,7 +255,7 @@ auto WhenAll(const std::vector<Future<R>>& futures) {
     for (const Future<R>& future : futures) future.Cancel();
   });
   for (const Future<R>& future : futures) {
-    const auto state = future.state();
+    const auto& state = future.state();
     state->OnReady([next, raw = state.get(), one_done] {
       if (raw->error() != nullptr) next->Fail(raw->error());
       one_done();

@@ -150,11 +150,12 @@ class Group {
     return members_->members;
   }
 
-  uint64_t SetBusy(int rank, std::shared_ptr<internal::FutureState> state) {
+  uint64_t SetBusy(int rank,
+                   const std::shared_ptr<internal::FutureState>& state) {
     absl::MutexLock lock(&members_->mu);
     const uint64_t token = members_->next_token++;
     for (auto& member : members_->members) {
-      if (member.peer.rank == rank) member.busy = {std::move(state), token};
+      if (member.peer.rank == rank) member.busy = {state, token};
     }
     return token;
   }

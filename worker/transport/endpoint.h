@@ -161,7 +161,7 @@ class Endpoint {
   virtual bool OnLentThread() const { return false; }
 
   // Runs `task` on a thread of the pool, after Start. Dropped after Close.
-  virtual void Run(std::function<void()> task) { task(); }
+  virtual void Run(std::function<void()> task) = 0;
 
   // Tells all peers goodbye, so that the ends of connections are no losses,
   // writes what is queued (until `deadline`), closes, joins the threads.

@@ -33,6 +33,7 @@ inline Json With(const std::string& pointer, const Json& value) {
 inline std::vector<std::string> Messages(
     const std::vector<FieldError>& errors) {
   std::vector<std::string> messages;
+  messages.reserve(errors.size());
   for (const FieldError& error : errors) messages.push_back(error.message);
   return messages;
 }

@@ -26,14 +26,14 @@ class TestFolder {
 
   // The path of a new file.
   std::string Write(const std::string& name, const std::string& text) const {
-    const std::string path = path_ + "/" + name;
+    std::string path = path_ + "/" + name;
     std::ofstream(path) << text;
     return path;
   }
 
   std::string WriteScript(const std::string& name,
                           const std::string& text) const {
-    const std::string path = Write(name, "#!/bin/sh\n" + text);
+    std::string path = Write(name, "#!/bin/sh\n" + text);
     chmod(path.c_str(), 0700);
     return path;
   }

@@ -10,7 +10,6 @@ namespace {
 
 using testing::Counter;
 using testing::Everything;
-using testing::Gate;
 using ::testing::HasSubstr;
 using testing::Relay;
 

@@ -117,7 +117,7 @@ std::string FamilyOf(const Exposition& exposition, const std::string& sample) {
         sample.compare(sample.size() - size, size, suffix) != 0) {
       continue;
     }
-    const std::string family = sample.substr(0, sample.size() - size);
+    std::string family = sample.substr(0, sample.size() - size);
     const auto found = exposition.types.find(family);
     if (found != exposition.types.end() && found->second == "histogram") {
       return family;

@@ -23,7 +23,7 @@ Observer::Observer(int64_t id, int64_t seed)
     : id_(id), cart_pole_(static_cast<uint64_t>(seed + id)) {}
 
 // State and last reward go in one call: one round trip a step.
-double Observer::RunEpisode(rpc::RRef<Agent> agent, int64_t max_steps) {
+double Observer::RunEpisode(const rpc::RRef<Agent>& agent, int64_t max_steps) {
   at::Tensor state = TensorFrom(cart_pole_.Reset());
   std::optional<double> last_reward;
   double sum = 0;

@@ -23,7 +23,7 @@ class Observer {
   // Returns the episode's sum of rewards.
   // Throws: rpc::Error if the agent cannot be asked.
   // Blocking: one call to the agent for each of at most `max_steps` steps.
-  double RunEpisode(rpc::RRef<Agent> agent, int64_t max_steps);
+  double RunEpisode(const rpc::RRef<Agent>& agent, int64_t max_steps);
 
  private:
   const int64_t id_;

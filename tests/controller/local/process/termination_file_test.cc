@@ -20,7 +20,7 @@ class TerminationFile : public testing::Test {
   ~TerminationFile() override { std::filesystem::remove_all(folder_); }
 
   std::string Write(const std::string& text) const {
-    const std::string path = folder_ + "/file";
+    std::string path = folder_ + "/file";
     std::ofstream(path, std::ios::binary) << text;
     return path;
   }
