@@ -13,6 +13,7 @@ struct ObjectId {
   int owner_incarnation = 0;
   uint64_t object = 0;
 
+  // NOLINTNEXTLINE(modernize-use-nullptr): a bug of clang-tidy 14
   auto operator<=>(const ObjectId&) const = default;
 
   template <typename H>
@@ -29,6 +30,7 @@ struct ForkId {
   int parent_incarnation = 0;
   uint64_t number = 0;
 
+  // NOLINTNEXTLINE(modernize-use-nullptr): a bug of clang-tidy 14
   auto operator<=>(const ForkId&) const = default;
 
   template <typename H>

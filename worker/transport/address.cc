@@ -160,7 +160,7 @@ absl::StatusOr<std::vector<SocketAddress>> ResolveLiteral(
 
 std::string HostAddress() {
   ifaddrs* list = nullptr;
-  const std::string loopback = "127.0.0.1";
+  std::string loopback = "127.0.0.1";
   if (::getifaddrs(&list) != 0) return loopback;
   const std::unique_ptr<ifaddrs, void (*)(ifaddrs*)> owner(list, ::freeifaddrs);
   std::string v4;

@@ -17,6 +17,16 @@
 
 namespace disttrain::transport {
 
+// What has come of a message so far.
+struct PartialMessage {
+  uint32_t stream = 0;
+  ReceivedMessage message;
+  std::vector<uint64_t> sizes;
+  size_t region = 0;  // 0: the header, i: buffer i - 1
+  uint64_t offset = 0;
+  bool has_buffers = false;
+};
+
 // Turns the bytes of one connection into messages. It owns no socket: it says
 // where the next bytes belong, and is told how many came.
 //
@@ -61,15 +71,6 @@ class Decoder {
  private:
   enum class Part { kFrameHeader, kHello, kTablePrefix, kSizes, kContent };
 
-  struct Open {
-    uint32_t stream = 0;
-    ReceivedMessage message;
-    std::vector<uint64_t> sizes;
-    size_t region = 0;  // 0: the header, i: buffer i - 1
-    uint64_t offset = 0;
-    bool has_buffers = false;
-  };
-
   void StartFrame();
   void StartScratch(Part part, size_t bytes);
   absl::StatusOr<Event> OnScratch();
@@ -92,8 +93,9 @@ class Decoder {
   FrameHeader frame_;
   uint32_t frame_left_ = 0;  // bytes of payload yet to come
   TablePrefix prefix_;
-  std::optional<Open> open_;   // the current frame's message
-  std::optional<Open> large_;  // the incomplete one, while others pass
+  std::optional<PartialMessage> open_;  // the current frame's message
+  std::optional<PartialMessage>
+      large_;  // the incomplete one, while others pass
 };
 
 }  // namespace disttrain::transport
