@@ -20,7 +20,6 @@ std::vector<Unsupported> RoleUses(const JobSpec& spec, size_t index) {
   const int processes = ProcessesPerPod(role, spec.main_container);
   return {
       {path + ".elastic", "", role.elastic.has_value()},
-      {path + ".restart", "Rank", role.restart == RestartScope::kRank},
       {path + ".processesPerPod",
        role.processes_per_pod.has_value()
            ? fmt::format("{}", processes)

@@ -53,7 +53,8 @@ ProgramParameter ParameterFrom(const Json& json) {
 CatalogEntry EntryFrom(const Json& json) {
   CatalogEntry program{json.at("name"), json.at("driver"), {}, {}};
   for (const Json& role : json.at("roles")) {
-    program.roles.push_back({role.at("name"), role.value("maxReplicas", 0)});
+    program.roles.push_back({role.at("name"), role.value("maxReplicas", 0),
+                             role.value("replaceable", false)});
   }
   for (const Json& parameter : json.at("parameters")) {
     program.parameters.push_back(ParameterFrom(parameter));
@@ -121,6 +122,13 @@ void CheckRole(const CatalogEntry& program, const JobSpec& spec, size_t index,
                      program.name, Known(role.name, NamesOf(program.roles)))});
     return;
   }
+  if (role.restart == RestartScope::kRank && !known->replaceable) {
+    errors.push_back(
+        {path + ".restart",
+         fmt::format("{}.restart is Rank, must be Gang: {} cannot do without a "
+                     "rank of role {}",
+                     path, program.name, role.name)});
+  }
   const int processes =
       role.replicas * ProcessesPerPod(role, spec.main_container);
   if (known->max_replicas > 0 && processes > known->max_replicas) {
@@ -136,7 +144,7 @@ void CheckRole(const CatalogEntry& program, const JobSpec& spec, size_t index,
 void CheckRoles(const CatalogEntry& program, const JobSpec& spec,
                 Errors& errors) {
   std::vector<ProgramRole> wanted = program.roles;
-  if (wanted.empty()) wanted.push_back({program.driver, 0});
+  if (wanted.empty()) wanted.push_back({program.driver, 0, false});
   for (const ProgramRole& role : wanted) {
     if (Find(spec.roles, role.name) != nullptr) continue;
     errors.push_back(

@@ -18,7 +18,8 @@ namespace disttrain {
 
 struct ProgramRole {
   std::string name;
-  int max_replicas = 0;  // processes; 0: any number
+  int max_replicas = 0;      // processes; 0: any number
+  bool replaceable = false;  // it may have restart: Rank
 };
 
 struct ProgramParameter {
@@ -38,8 +39,8 @@ struct CatalogEntry {
 };
 
 // Errors: INVALID_ARGUMENT if `json` is not {"programs": [{"name", "driver",
-// "roles": [{"name", "maxReplicas"}], "parameters": [{"name", "type",
-// "minimum", ...}]}]}. Other fields are skipped.
+// "roles": [{"name", "maxReplicas", "replaceable"}], "parameters": [{"name",
+// "type", "minimum", ...}]}]}. Other fields are skipped.
 absl::StatusOr<std::vector<CatalogEntry>> ParseCatalog(std::string_view json);
 
 // Runs `worker --list-programs`.

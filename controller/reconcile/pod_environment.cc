@@ -57,6 +57,9 @@ void AddOurs(const Job& job, const PodIdentity& pod, const PodContext& context,
        {env::kReportInterval, std::to_string(spec.reporting.interval_seconds)},
        {env::kPodName,
         PodName(job.name, role, pod.index, pod.attempt, pod.incarnation)}});
+  if (spec.roles[pod.role].restart == RestartScope::kRank) {
+    out.emplace_back(env::kRestart, "Rank");
+  }
   if (!spec.program.empty()) out.emplace_back(env::kProgram, spec.program);
   if (!context.tls_dir.empty()) {
     out.emplace_back(env::kTlsDir, context.tls_dir);

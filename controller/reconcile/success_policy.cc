@@ -14,12 +14,26 @@ int SucceededRanks(const JobStatus& status) {
   return static_cast<int>(ranks);
 }
 
+// The ranks of a program with restart: Rank serve the others: when these are
+// done, one that is away has nothing to come back to.
+int RanksToWaitFor(const JobSpec& spec, const JobStatus& status) {
+  int ranks = WorldSize(spec);
+  if (spec.program.empty()) return ranks;
+  for (size_t i = 0; i < status.roles.size(); ++i) {
+    const Role& role = spec.roles[i];
+    if (role.restart != RestartScope::kRank) continue;
+    ranks -= role.replicas * ProcessesPerPod(role, spec.main_container) -
+             static_cast<int>(status.roles[i].succeeded_ranks.size());
+  }
+  return ranks;
+}
+
 std::optional<Success> CheckRanks(const JobSpec& spec,
                                   const JobStatus& status) {
   const int done = SucceededRanks(status);
   switch (spec.success_policy.mode) {
     case SuccessMode::kAllRanks:
-      if (done > 0 && done >= WorldSize(spec)) {
+      if (done > 0 && done >= RanksToWaitFor(spec, status)) {
         return Success{"AllRanksSucceeded",
                        fmt::format("all {} ranks are done", done)};
       }

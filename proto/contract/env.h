@@ -18,6 +18,9 @@ inline constexpr char kAttempt[] = "DISTTRAIN_ATTEMPT";
 // Restarts of this rank alone within the attempt, >= 0.
 inline constexpr char kIncarnation[] = "DISTTRAIN_INCARNATION";
 inline constexpr char kRole[] = "DISTTRAIN_ROLE";
+// The role's `restart`: "Rank" if losing this rank ends nothing but its own
+// work, else "Gang" (the default).
+inline constexpr char kRestart[] = "DISTTRAIN_RESTART";
 // Index of the pod within its role, >= 0.
 inline constexpr char kRoleIndex[] = "DISTTRAIN_ROLE_INDEX";
 // Where rank 0 serves the rendezvous: "host:port" or "unix:/path/to.sock".

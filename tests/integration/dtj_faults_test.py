@@ -11,6 +11,8 @@ import unittest
 
 from harness import WORKER, DtjTest, wait_for
 
+GANG = ("--set", "roles[1].restart=Gang")
+RANK = ("--set", "failurePolicy.maxRestarts=999", "--set", "failurePolicy.backoff.initialSeconds=0")
 ENDLESS = ("--set", "parameters.reward_threshold=100000", "--set", "parameters.episodes=1000000")
 
 
@@ -22,8 +24,8 @@ def root_cause(status):
 class KilledRank(DtjTest):
 
     def kill_rank(self, victim, *arguments):
-        """Kills one rank in the middle of an episode; returns the launcher."""
-        process = self.start_run("-o", "json", *arguments)
+        """Kills one rank of a gang in the middle of an episode; returns the launcher."""
+        process = self.start_run("-o", "json", *GANG, *arguments)
         ranks = self.wait_for_ranks(3)
         wait_for(lambda: any("Episode 10" in text for text in self.logs().values()), "the tenth episode")
         ranks[victim].kill(signal.SIGKILL)
@@ -76,6 +78,95 @@ class KilledRank(DtjTest):
 
     def test_the_agent_killed_without_restarts_left_fails_the_job_by_name(self):
         self.fails_and_names_the_rank(victim=0, role="agent")
+
+
+class ReplaceableRank(DtjTest):
+    """Observers with restart: Rank, as in the manifest."""
+
+    def observer(self, rank, incarnation):
+        """The rank's process in that life, once it trains."""
+        def found():
+            for process in self.ranks():
+                if (process.rank, process.incarnation) == (rank, incarnation):
+                    return process
+            return None
+        return wait_for(found, f"incarnation {incarnation} of rank {rank}")
+
+    def has_met(self, rank, incarnation):
+        suffix = f"-i{incarnation}" if incarnation else ""
+        name = f"{self.job}-observer-{rank - 1}{suffix}"
+        return "all ranks have met" in self.logs().get(name, "")
+
+    def test_one_killed_twenty_times_costs_its_episodes_alone(self):
+        process = self.start_run("-o", "json", *RANK, "--set", "parameters.log_interval=10")
+        agent = self.wait_for_ranks(3)[0]
+        for incarnation in range(20):
+            victim = self.observer(2, incarnation)
+            # Some while they play, most while they start: else it is solved before the last one.
+            if incarnation % 5 == 0:
+                wait_for(lambda n=incarnation: self.has_met(2, n), f"incarnation {incarnation} to join")
+            victim.kill()
+        code, status, errors = self.finish(process)
+        self.assertEqual(code, 0, errors)
+        self.assertEqual(status["phase"], "Complete")
+        self.assertEqual(status["attempt"], 0)
+        self.assertGreater(float(status["training"]["reward"]), 475)
+        self.assertEqual(status["restarts"]["counted"], 20)
+        self.assertEqual(status["roles"][1]["incarnations"], {"2": 20})
+        self.assertEqual(agent.attempt, 0)
+        for failure in status["failures"]:
+            self.assertEqual((failure["rank"], failure["signal"]), (2, "KILL"))
+
+    def test_the_only_one_killed_is_waited_for(self):
+        process = self.start_run("-o", "json", *RANK, "--set", "roles[1].replicas=1",
+                                 "--set", "parameters.log_interval=10")
+        self.wait_for_ranks(2)
+        wait_for(lambda: any("Episode 10" in text for text in self.logs().values()), "the tenth episode")
+        self.observer(1, 0).kill()
+        code, status, errors = self.finish(process)
+        self.assertEqual(code, 0, errors)
+        self.assertEqual((status["phase"], status["attempt"]), ("Complete", 0))
+        self.assertEqual(status["roles"][1]["incarnations"], {"1": 1})
+
+    def test_one_told_to_stop_leaves_with_75_and_comes_back(self):
+        process = self.start_run("-o", "json", *RANK, *ENDLESS)
+        self.wait_for_ranks(3)
+        wait_for(lambda: self.has_met(1, 0), "rank 1 to join")
+        self.observer(1, 0).kill(signal.SIGTERM)
+        wait_for(lambda: self.has_met(1, 1), "rank 1 to come back")
+        process.send_signal(signal.SIGINT)
+        code, status, errors = self.finish(process)
+        self.assertEqual(code, 130, errors)
+        self.assertEqual(status["attempt"], 0)
+        self.assertEqual(status["failures"][0]["exitCode"], 75)
+
+    def test_one_that_is_stopped_is_dropped_and_the_others_go_on(self):
+        process = self.start_run("-o", "json", *RANK, *ENDLESS, "--set", "parameters.log_interval=1")
+        self.wait_for_ranks(3)
+        wait_for(lambda: self.has_met(2, 0), "rank 2 to join")
+        victim = self.observer(2, 0)
+        victim.kill(signal.SIGSTOP)
+        wait_for(lambda: "a rank is lost" in self.logs().get(f"{self.job}-agent-0", ""),
+                 "the agent to hear of it", 40)
+        def episodes():
+            return self.logs()[f"{self.job}-agent-0"].count("Episode ")
+        before = episodes()
+        wait_for(lambda: episodes() > before + 5, "training to go on")
+        # What was taken for dead leaves when it wakes up, and its successor joins.
+        victim.kill(signal.SIGCONT)
+        wait_for(lambda: self.has_met(2, 1), "rank 2 to come back")
+        process.send_signal(signal.SIGINT)
+        code, status, errors = self.finish(process)
+        self.assertEqual(code, 130, errors)
+        self.assertEqual(status["attempt"], 0)
+
+    def test_the_agent_killed_begins_a_new_attempt(self):
+        process = self.start_run("-o", "json", *RANK, "--set", "parameters.log_interval=10")
+        self.wait_for_ranks(3)[0].kill()
+        code, status, errors = self.finish(process)
+        self.assertEqual(code, 0, errors)
+        self.assertEqual((status["phase"], status["attempt"]), ("Complete", 1))
+        self.assertEqual(root_cause(status)["rank"], 0)
 
 
 class RankThatNeverStarts(DtjTest):

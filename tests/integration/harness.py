@@ -50,6 +50,10 @@ class Process:
     def attempt(self):
         return int(self.environment["DISTTRAIN_ATTEMPT"])
 
+    @property
+    def incarnation(self):
+        return int(self.environment["DISTTRAIN_INCARNATION"])
+
     def alive(self):
         try:
             with open(f"/proc/{self.pid}/stat", encoding="utf-8", errors="replace") as stat:

@@ -136,6 +136,23 @@ void ReadRole(EnvReader& env, const Size& role_world, Identity& id) {
   ReadRoleRank(env, role_world, id);
 }
 
+void ReadRestart(EnvReader& env, Identity& id) {
+  const auto restart = env.Word(env::kRestart, kMaxNameBytes);
+  if (!restart) return;
+  if (*restart != "Gang" && *restart != "Rank") {
+    env.Mistake(fmt::format("{}: expected Gang or Rank",
+                            Assignment(env::kRestart, *restart)));
+    return;
+  }
+  id.replaceable = *restart == "Rank";
+  if (id.replaceable && id.rank == 0) {
+    env.Mistake(
+        fmt::format("{}=Rank contradicts {}=0: rank 0 serves the "
+                    "rendezvous and cannot be replaced",
+                    env::kRestart, env::kRank));
+  }
+}
+
 bool IsTrue(const std::optional<std::string>& value) {
   return value && (*value == "True" || *value == "true" || *value == "1");
 }
@@ -225,6 +242,7 @@ absl::StatusOr<Identity> IdentityFromEnv(const GetEnv& get_env) {
   ReadJob(env, id);
   const Size role_world = ReadRanks(env, id);
   ReadRole(env, role_world, id);
+  ReadRestart(env, id);
   ReadRendezvous(env, id);
   ReadSettings(env, id);
   RETURN_IF_ERROR(env.status());

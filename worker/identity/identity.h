@@ -20,6 +20,8 @@ struct Identity {
 
   std::string role;    // torchrun's default: "default"
   int role_index = 0;  // of the pod within its role
+  // restart: Rank. Losing this rank does not end the attempt.
+  bool replaceable = false;
 
   int rank = 0;  // in [0, world_size)
   int world_size = 1;

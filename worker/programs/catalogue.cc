@@ -40,7 +40,8 @@ absl::StatusOr<const NamedProgram*> FindProgram(
 }
 
 absl::Status CheckRoles(const NamedProgram& program,
-                        const std::vector<std::string>& roles) {
+                        const std::vector<std::string>& roles,
+                        const std::set<std::string>& replaceable) {
   std::map<std::string, int64_t> counts;
   for (const std::string& role : roles) ++counts[role];
   std::vector<RoleInfo> wanted = program.info.roles;
@@ -57,6 +58,11 @@ absl::Status CheckRoles(const NamedProgram& program,
       mistakes.push_back(
           fmt::format("role {} has {} ranks, must have at most {}", role.name,
                       found->second, role.max_replicas));
+    }
+    if (!role.replaceable && replaceable.count(role.name) > 0) {
+      mistakes.push_back(fmt::format(
+          "role {} has restart: Rank, but none of its ranks can be replaced",
+          role.name));
     }
   }
   const std::vector<std::string> names = NamesOf(program.info.roles);

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
+#include <set>
 #include <string>
 #include <vector>
 
@@ -16,10 +17,12 @@ absl::StatusOr<const NamedProgram*> FindProgram(
     const std::vector<NamedProgram>& programs, const std::string& name);
 
 // Whether `roles`, one name per rank, are what the program needs: its driver's,
-// all that it names, none that it does not, none more often than it allows.
+// all that it names, none that it does not, none more often than it allows, and
+// of those with restart: Rank, `replaceable`, none that it cannot do without.
 // Errors: INVALID_ARGUMENT, naming all mistakes.
 absl::Status CheckRoles(const NamedProgram& program,
-                        const std::vector<std::string>& roles);
+                        const std::vector<std::string>& roles,
+                        const std::set<std::string>& replaceable = {});
 
 // The first rank of the driver role; `roles` has passed CheckRoles.
 int DriverRank(const NamedProgram& program,

@@ -82,6 +82,9 @@ WorkerActions Lifecycle::Lost(const PeerLost& lost, absl::Time now) {
   v1::Failure failure;
   failure.set_rank(lost.rank);
   failure.set_cause(lost.reason);
+  if (options_.replaceable.count(options_.rank) > 0) {
+    return Failed(failure, now);
+  }
   WorkerActions actions = Failed(failure, now);
   actions.insert(actions.begin(), TellFailure{failure});
   return actions;
@@ -106,7 +109,12 @@ WorkerActions Lifecycle::Told(const v1::Event& event, absl::Time now) {
       return Stopped(event.stop(), now);
     case v1::Event::kFinish:
       return Finished(event.finish(), now);
+    case v1::Event::kLost:
+      if (event.lost().rank() == options_.rank) return {};
+      return {DropPeer{event.lost()}};
     case v1::Event::kJoined:
+      // A rank that came back hears of itself, too.
+      if (event.joined().rank() == options_.rank) return {};
       return {ReplacePeer{event.joined()}};
     default:
       return {};

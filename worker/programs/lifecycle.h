@@ -46,6 +46,9 @@ struct TellFailure {  // to rank 0, which tells everybody
 struct TellFinish {
   std::string reason;
 };
+struct DropPeer {  // its pending calls end with rpc::PeerLost
+  v1::Member member;
+};
 struct ReplacePeer {
   v1::Member member;
 };
@@ -53,7 +56,7 @@ struct Leave {
   Ending ending;
 };
 using WorkerAction = std::variant<RequestStop, CancelCalls, TellFailure,
-                                  TellFinish, ReplacePeer, Leave>;
+                                  TellFinish, DropPeer, ReplacePeer, Leave>;
 using WorkerActions = std::vector<WorkerAction>;
 
 // How a process will leave, once it does.
@@ -72,7 +75,8 @@ struct Departure {
 //   it was a call that was broken off, a failure told within kMoment counts.
 // - A failure of another rank (told by rank 0, or seen as a lost connection):
 //   pending calls are cancelled; once the program has unwound, or after
-//   kUnwind, this process leaves with 75.
+//   kUnwind, this process leaves with 75. What a replaceable rank sees is its
+//   own end alone; the loss of one is nobody's failure.
 // - A signal stops this process alone: the program has kMoment to return, then
 //   its calls are cancelled; after kGrace it leaves anyway, with 75.
 // - A Stop from the control plane stops all: the driver may end its work within

@@ -86,6 +86,7 @@ absl::Status Session::Join(absl::Time deadline) {
   self.set_role_index(identity_.role_index);
   self.set_pod(identity_.pod);
   self.set_address(endpoint_->address());
+  self.set_replaceable(identity_.replaceable);
   ASSIGN_OR_RETURN(members_,
                    client_->Join(self, identity_.world_size, deadline));
   return absl::OkStatus();

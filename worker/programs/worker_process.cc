@@ -5,6 +5,7 @@
 
 #include <cstdlib>
 #include <cstring>
+#include <set>
 #include <utility>
 
 #include "absl/time/clock.h"
@@ -37,7 +38,8 @@ rpc::Peer PeerFrom(const v1::Member& member) {
           .incarnation = member.incarnation(),
           .role = member.role(),
           .role_index = member.role_index(),
-          .pod = member.pod()};
+          .pod = member.pod(),
+          .replaceable = member.replaceable()};
 }
 
 RpcFigures FiguresOf(const rpc::Agent& agent,
@@ -110,13 +112,16 @@ absl::Status WorkerProcess::Meet() {
   RETURN_IF_ERROR(session_.Open(program_.info.driver,
                                 start + identity_.rendezvous_timeout));
   std::vector<std::string> roles;
+  std::set<std::string> replaceable_roles;
   Lifecycle::Options options;
   for (const v1::Member& member : session_.members()) {
     peers_.push_back(PeerFrom(member));
     roles.push_back(member.role());
-    if (member.replaceable()) options.replaceable.insert(member.rank());
+    if (!member.replaceable()) continue;
+    options.replaceable.insert(member.rank());
+    replaceable_roles.insert(member.role());
   }
-  RETURN_IF_ERROR(CheckRoles(program_, roles));
+  RETURN_IF_ERROR(CheckRoles(program_, roles, replaceable_roles));
   driver_rank_ = DriverRank(program_, roles);
   options.rank = identity_.rank;
   options.driver = identity_.rank == driver_rank_;
@@ -212,7 +217,16 @@ void WorkerProcess::Perform(const WorkerAction& action) {
     void operator()(const TellFinish& tell) const {
       self.Try("telling the end", self.session_.client().Finish(tell.reason));
     }
+    void operator()(const DropPeer& drop) const {
+      self.log_.Warn("a rank is lost; the others go on",
+                     {{"peer", Describe(PeerFrom(drop.member))},
+                      {"incarnation", drop.member.incarnation()}});
+      self.agent_->Drop(PeerFrom(drop.member), "rank 0 hears nothing of it");
+    }
     void operator()(const ReplacePeer& replace) const {
+      self.log_.Info("a rank is back",
+                     {{"peer", Describe(PeerFrom(replace.member))},
+                      {"incarnation", replace.member.incarnation()}});
       self.agent_->Replace(PeerFrom(replace.member), replace.member.address());
     }
     void operator()(const Leave&) const {}

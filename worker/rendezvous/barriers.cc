@@ -41,8 +41,13 @@ Barriers::Answers Barriers::Enter(const Entry& entry) {
         fmt::format("{} barriers are open, the limit", kMaxBarriers)));
   }
   Barrier& barrier = barriers_[entry.name];
-  if (barrier.entered.empty()) barrier.ranks = entry.ranks;
-  if (barrier.ranks != entry.ranks) {
+  if (barrier.entered.empty()) {
+    barrier.ranks = entry.ranks;
+    barrier.everyone = entry.everyone;
+  }
+  if (barrier.everyone && entry.everyone) barrier.ranks.insert(entry.rank);
+  if (barrier.everyone != entry.everyone ||
+      (!barrier.everyone && barrier.ranks != entry.ranks)) {
     return refuse(absl::InvalidArgumentError(fmt::format(
         "rank {} entered barrier '{}' for ranks {}, others for ranks {}",
         entry.rank, OneLine(entry.name), entry.ranks, barrier.ranks)));
@@ -56,13 +61,17 @@ Barriers::Answers Barriers::Enter(const Entry& entry) {
   }
   barrier.entered[entry.rank] = entry.ticket;
   barrier.deadline = std::min(barrier.deadline, entry.deadline);
-  if (barrier.entered.size() == barrier.ranks.size()) {
-    for (const auto& [rank, ticket] : barrier.entered) {
-      answers.emplace_back(ticket, absl::OkStatus());
-    }
-    barriers_.erase(entry.name);
-  }
+  Complete(entry.name, answers);
   return answers;
+}
+
+void Barriers::Complete(const std::string& name, Answers& answers) {
+  const auto found = barriers_.find(name);
+  if (found->second.entered.size() < found->second.ranks.size()) return;
+  for (const auto& [rank, ticket] : found->second.entered) {
+    answers.emplace_back(ticket, absl::OkStatus());
+  }
+  barriers_.erase(found);
 }
 
 void Barriers::Abandon(uint64_t ticket) {
@@ -76,21 +85,34 @@ void Barriers::Abandon(uint64_t ticket) {
   }
 }
 
-Barriers::Answers Barriers::RankGone(int rank) {
+Barriers::Answers Barriers::RankGone(int rank, bool replaceable) {
   Answers answers;
   for (auto it = barriers_.begin(); it != barriers_.end();) {
-    if (!it->second.ranks.contains(rank)) {
-      ++it;
+    const auto here = it++;  // it may go
+    auto& [name, barrier] = *here;
+    if (!barrier.ranks.contains(rank)) continue;
+    const absl::Status status = absl::UnavailableError(fmt::format(
+        "barrier '{}': rank {} has gone", OneLine(name), describe_(rank)));
+    if (barrier.everyone && replaceable) {
+      barrier.ranks.erase(rank);
+      if (const auto entered = barrier.entered.extract(rank)) {
+        answers.emplace_back(entered.mapped(), status);
+      }
+      Complete(std::string(name), answers);
       continue;
     }
-    const absl::Status status = absl::UnavailableError(fmt::format(
-        "barrier '{}': rank {} has gone", OneLine(it->first), describe_(rank)));
-    for (const auto& [member, ticket] : it->second.entered) {
+    for (const auto& [member, ticket] : barrier.entered) {
       answers.emplace_back(ticket, status);
     }
-    it = barriers_.erase(it);
+    barriers_.erase(here);
   }
   return answers;
+}
+
+void Barriers::RankBack(int rank) {
+  for (auto& [name, barrier] : barriers_) {
+    if (barrier.everyone) barrier.ranks.insert(rank);
+  }
 }
 
 Barriers::Answers Barriers::Expire(absl::Time now) {

@@ -30,6 +30,9 @@ class Barriers {
     std::string name;
     // All ranks of the barrier; `rank` is one of them.
     std::set<int> ranks;
+    // `ranks` are those that there are now: replaceable ones may go, and come
+    // back, while the others wait.
+    bool everyone = false;
     int rank = 0;
     uint64_t ticket = 0;
     // The barrier ends for all at the earliest deadline of those within.
@@ -48,8 +51,12 @@ class Barriers {
   void Abandon(uint64_t ticket);
 
   // `rank` will not come any more: ends every barrier of which it is a part
-  // with UNAVAILABLE, and the name of the rank.
-  Answers RankGone(int rank);
+  // with UNAVAILABLE, and the name of the rank. But nobody waits for a
+  // replaceable rank in a barrier for everyone.
+  Answers RankGone(int rank, bool replaceable);
+
+  // A replaceable rank is back: barriers for everyone wait for it again.
+  void RankBack(int rank);
 
   // Ends what is too late with DEADLINE_EXCEEDED, and the names of the missing.
   Answers Expire(absl::Time now);
@@ -63,10 +70,13 @@ class Barriers {
  private:
   struct Barrier {
     std::set<int> ranks;
+    bool everyone = false;
     std::map<int, uint64_t> entered;  // rank → ticket
     absl::Time deadline = absl::InfiniteFuture();
   };
 
+  // Answers and forgets a barrier that all have entered.
+  void Complete(const std::string& name, Answers& answers);
   std::string Missing(const std::string& name, const Barrier& barrier) const;
 
   DescribeRank describe_;

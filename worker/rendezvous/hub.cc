@@ -90,7 +90,9 @@ Hub::Reactor* Hub::Barrier(Context* context,
     absl::MutexLock lock(&mu_);
     absl::Status status = CheckRank(request.caller());
     const int world_size = roster_.options().world_size;
-    for (int rank = 0; request.ranks().empty() && rank < world_size; ++rank) {
+    entry.everyone = request.ranks().empty();
+    for (int rank = 0; entry.everyone && rank < world_size; ++rank) {
+      if (roster_.Gone(rank) && roster_.Replaceable(rank)) continue;
       entry.ranks.insert(entry.ranks.end(), rank);
     }
     for (const int rank : entry.ranks) {

@@ -64,6 +64,7 @@ absl::Status Hub::CheckRank(const v1::Caller& caller) const {
 
 void Hub::Settle(Outbox* outbox) {
   for (const v1::Event& event : roster_.TakeEvents()) {
+    if (event.has_joined()) barriers_.RankBack(event.joined().rank());
     // Rank 0, whose process this is, hears it last, for it may leave at once.
     for (auto it = streams_.rbegin(); it != streams_.rend(); ++it) {
       it->second->Enqueue(event);
@@ -71,7 +72,7 @@ void Hub::Settle(Outbox* outbox) {
     }
   }
   for (const int rank : roster_.TakeGone()) {
-    AnswerBarriers(barriers_.RankGone(rank), outbox);
+    AnswerBarriers(barriers_.RankGone(rank, roster_.Replaceable(rank)), outbox);
   }
   outbox->failure = roster_.failure();
   if (roster_.failure() || closing_) {

@@ -97,6 +97,12 @@ absl::Status Roster::ReportFailure(const v1::Caller& caller,
         fmt::format("failure.rank is {}, must be in [0, {})", failure.rank(),
                     options_.world_size));
   }
+  if (Replaceable(caller.rank())) {
+    if (failure.rank() == caller.rank()) {
+      Lose(caller.rank(), OneLine(failure.cause()), now);
+    }
+    return absl::OkStatus();
+  }
   if (failure.rank() == caller.rank()) {
     // An earlier report of another rank's loss stays the first.
     if (!held_ || held_->rank() == failure.rank()) Fail(failure, now);
@@ -104,9 +110,8 @@ absl::Status Roster::ReportFailure(const v1::Caller& caller,
   }
   // Ranks that were told to leave are not lost, and a replaceable rank's loss
   // is no failure.
-  const Rank& lost = At(failure.rank());
   const bool expected =
-      Ended() || lost.gone || (lost.member && lost.member->replaceable());
+      Ended() || Gone(failure.rank()) || Replaceable(failure.rank());
   if (!expected && !held_) {
     held_ = failure;
     held_->clear_exit_code();

@@ -68,7 +68,9 @@ class Roster {
 
   // A failure as a rank that Check accepts reports it. A report about the
   // caller itself counts at once, a report about another rank after
-  // `echo_hold`, unless that rank's own comes first.
+  // `echo_hold`, unless that rank's own comes first. Of a replaceable rank a
+  // report about itself says that it is lost, and one about another counts for
+  // nothing: its own connection may be what broke.
   // INVALID_ARGUMENT: failure.rank is no rank.
   absl::Status ReportFailure(const v1::Caller& caller,
                              const v1::Failure& failure, absl::Time now);
@@ -90,6 +92,10 @@ class Roster {
   std::vector<v1::Member> Members() const;
   // True if the rank was lost or has left, and is not back.
   bool Gone(int rank) const { return At(rank).gone; }
+  // True if losing the rank, which has joined once, is no failure.
+  bool Replaceable(int rank) const {
+    return At(rank).member && At(rank).member->replaceable();
+  }
   // "1/3 ranks joined; ranks 1 (observer 0), 2 are missing".
   std::string MissingText() const;
   // "1 (observer 0)", or "1" while nothing else is known.

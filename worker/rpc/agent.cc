@@ -70,6 +70,10 @@ const Peer& Agent::self() const { return core_->self(); }
 
 std::vector<Peer> Agent::peers() const { return core_->peers().All(); }
 
+void Agent::Drop(const Peer& peer, const std::string& reason) {
+  core_->Drop(peer, reason);
+}
+
 void Agent::Replace(const Peer& peer, const std::string& address) {
   core_->Replace(peer, address);
 }

@@ -79,6 +79,10 @@ class Agent {
   // Current lives of all ranks, ascending.
   std::vector<Peer> peers() const;
 
+  // The peer is gone, as somebody else has found out: its pending calls fail
+  // with PeerLost. Does nothing if that life of it is over already.
+  void Drop(const Peer& peer, const std::string& reason);
+
   // A rank came back under a higher incarnation. References to and of its
   // former life stay lost.
   void Replace(const Peer& peer, const std::string& address);

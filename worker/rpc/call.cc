@@ -18,6 +18,16 @@ Peer PeerOf(const Core& core, int rank) {
   return status->peer;
 }
 
+std::optional<Peer> LivingPeer(const Core& core, int rank) {
+  const auto status = core.peers().Get(rank);
+  if (status == nullptr || status->lost || status->left) return std::nullopt;
+  return status->peer;
+}
+
+std::shared_ptr<State<void>> NextReturn(const std::shared_ptr<Core>& core) {
+  return core->NextReturn();
+}
+
 const Peer& SelfOf(const Core& core) { return core.self(); }
 
 std::shared_ptr<ReferenceState> OwnObject(const std::shared_ptr<Core>& core,

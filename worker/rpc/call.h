@@ -30,6 +30,8 @@ struct CallOptions {
 namespace internal {
 
 class Core;
+template <class R>
+class State;
 
 // The thread's agent; null, or std::logic_error, if it has none.
 std::shared_ptr<Core> CurrentCoreOrNull();
@@ -37,6 +39,10 @@ std::shared_ptr<Core> CurrentCore();
 
 // The rank's current life. Throws std::out_of_range if there is none.
 Peer PeerOf(const Core& core, int rank);
+// The same, unless it is lost or has left. Nothing: it is.
+std::optional<Peer> LivingPeer(const Core& core, int rank);
+// Resolved when some rank comes back; fails when the agent ends.
+std::shared_ptr<State<void>> NextReturn(const std::shared_ptr<Core>& core);
 const Peer& SelfOf(const Core& core);
 std::shared_ptr<ReferenceState> OwnObject(const std::shared_ptr<Core>& core,
                                           std::shared_ptr<void> value,

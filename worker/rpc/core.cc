@@ -138,7 +138,7 @@ void Core::SendControl(const Peer& to, const v1::RpcHeader& header) {
   Post([this, to, again = std::move(again)]() mutable {
     const absl::Status late =
         Send(to, std::move(again), absl::Now() + kControlTimeout);
-    if (absl::IsDeadlineExceeded(late)) FailPeer(to, late.ToString());
+    if (absl::IsDeadlineExceeded(late)) Drop(to, late.ToString());
   });
 }
 

@@ -20,6 +20,7 @@
 #include "worker/rpc/call.h"
 #include "worker/rpc/call_table.h"
 #include "worker/rpc/executor.h"
+#include "worker/rpc/future.h"
 #include "worker/rpc/peer_table.h"
 #include "worker/rpc/reference_table.h"
 #include "worker/rpc/wire_message.h"
@@ -81,7 +82,10 @@ class Core final : public transport::Handler,
 
   bool Shutdown(absl::Time deadline);
   void Abort(const std::string& reason);
+  void Drop(const Peer& peer, const std::string& reason);
   void Replace(const Peer& peer, const std::string& address);
+  // Resolved when a rank comes back; fails when the agent ends.
+  std::shared_ptr<State<void>> NextReturn();
   std::string DebugCalls() const;
   AgentStatistics statistics() const;
   // "Observer.RunEpisode to rank 2 for 12.1 s, …": at most eight.
@@ -141,7 +145,6 @@ class Core final : public transport::Handler,
   absl::Status SendReplyMessage(const Peer& to, transport::Message message,
                                 absl::Time deadline);
   void LosePeer(const Peer& peer, const std::string& why, bool left);
-  void FailPeer(const Peer& peer, const std::string& reason);
 
   // core_references.cc
   // Claims the references of `message`; `then` runs when all are confirmed.
@@ -157,6 +160,7 @@ class Core final : public transport::Handler,
 
   // core_shutdown.cc
   void CancelAll(ErrorCode code, const std::string& reason);
+  std::vector<std::shared_ptr<State<void>>> TakeReturns();
 
   // core.cc
   absl::Status Send(const Peer& to, transport::Message message,
@@ -190,6 +194,9 @@ class Core final : public transport::Handler,
   // References in replies, until the caller has confirmed them.
   std::map<std::pair<std::pair<int, int>, uint64_t>, std::vector<ReferencePtr>>
       replied_ ABSL_GUARDED_BY(keeper_mu_);
+  // Who waits for a rank to come back.
+  std::vector<std::shared_ptr<State<void>>> returns_
+      ABSL_GUARDED_BY(keeper_mu_);
   std::thread keeper_;
 };
 

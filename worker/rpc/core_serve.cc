@@ -51,8 +51,8 @@ void Core::OnMessage(transport::PeerId from,
     if (status.ok()) status = AllocateTensors({}, **parsed);
     if (!status.ok()) {
       malformed_.fetch_add(1);
-      FailPeer(peer->peer, fmt::format("malformed message: {}",
-                                       disttrain::Message(status)));
+      Drop(peer->peer,
+           fmt::format("malformed message: {}", disttrain::Message(status)));
       for (Task& task : deferral.Take()) Post(std::move(task));
       return;
     }
@@ -277,7 +277,7 @@ absl::Status Core::SendReplyMessage(const Peer& to, transport::Message message,
   return absl::OkStatus();
 }
 
-void Core::FailPeer(const Peer& peer, const std::string& reason) {
+void Core::Drop(const Peer& peer, const std::string& reason) {
   OnPeerLost({peer.rank, peer.incarnation}, absl::UnavailableError(reason));
 }
 

@@ -90,17 +90,40 @@ AgentStatistics Core::statistics() const {
 }
 
 void Core::Replace(const Peer& peer, const std::string& address) {
-  const std::optional<Peer> previous = peers_.Replace(peer);
-  if (previous.has_value()) {
+  const PeerTable::StatusPtr before = peers_.Get(peer.rank);
+  if (!peers_.Replace(peer)) return;  // told again
+  if (before != nullptr && !before->lost && !before->left) {
     Deferral deferral;
-    LosePeer(*previous,
+    LosePeer(before->peer,
              fmt::format("it came back as incarnation {}", peer.incarnation),
              /*left=*/false);
     for (Task& task : deferral.Take()) Post(std::move(task));
   }
-  if (!EnterEndpoint()) return;
-  endpoint_.Replace({{peer.rank, peer.incarnation}, address});
-  LeaveEndpoint();
+  if (EnterEndpoint()) {
+    endpoint_.Replace({{peer.rank, peer.incarnation}, address});
+    LeaveEndpoint();
+  }
+  for (const auto& waiting : TakeReturns()) waiting->Set({});
+}
+
+std::shared_ptr<State<void>> Core::NextReturn() {
+  auto state = std::make_shared<State<void>>();
+  {
+    absl::MutexLock lock(&keeper_mu_);
+    returns_.push_back(state);
+  }
+  // CancelAll may have looked before.
+  if (phase_.load() != Phase::kRunning) {
+    for (const auto& waiting : TakeReturns()) {
+      waiting->Cancel("this process is shutting down");
+    }
+  }
+  return state;
+}
+
+std::vector<std::shared_ptr<State<void>>> Core::TakeReturns() {
+  absl::MutexLock lock(&keeper_mu_);
+  return std::exchange(returns_, {});
 }
 
 void Core::Abort(const std::string& reason) {
@@ -129,6 +152,7 @@ void Core::CancelAll(ErrorCode code, const std::string& reason) {
     SendCancel(*call);
     FailCall(call, code, reason);
   }
+  for (const auto& waiting : TakeReturns()) waiting->Cancel(reason);
   for (Task& task : deferral.Take()) Post(std::move(task));
 }
 

@@ -84,6 +84,8 @@ struct GroupMember {
   Peer peer;
   RRef<T> object;  // empty: lost
   Uncollected busy;
+  // Its object in the peer's new life, while it is made.
+  std::shared_ptr<State<RRef<T>>> coming;
 };
 
 // Shared by a group and its rounds, which may outlive it.
@@ -92,7 +94,6 @@ struct GroupMembers {
   absl::Mutex mu;
   std::vector<GroupMember<T>> members ABSL_GUARDED_BY(mu);  // by rank
   uint64_t next_token ABSL_GUARDED_BY(mu) = 1;
-  bool may_be_lost = false;
 
   // The member's result has been taken; `lost`: it is gone too.
   void Collected(int rank, uint64_t token, bool lost) {
@@ -129,9 +130,9 @@ class Gather {
         order_(std::make_shared<Order>(pending_.size())) {
     for (size_t i = 0; i < pending_.size(); ++i) {
       internal::FutureState* const state = pending_[i].future.state().get();
-      state->OnReady([i, state, may_be_lost = members_->may_be_lost,
+      state->OnReady([i, state, replaceable = pending_[i].peer.replaceable,
                       order = order_, countdown = countdown_] {
-        const bool failed = Fails(state->error(), may_be_lost);
+        const bool failed = Fails(state->error(), replaceable);
         order->arrival[i].store(countdown->Arrive(failed) + 1);
       });
     }
@@ -146,8 +147,8 @@ class Gather {
 
   // Waits for `count` members (or all, if there are fewer) and gives their
   // results, sorted by rank. Throws a member's error as soon as it comes; the
-  // others' results stay. If members may be lost, a loss counts as one of the
-  // `count`, without a result, and only the loss of all is an error.
+  // others' results stay. The loss of a replaceable member is no error: it
+  // counts as one of the `count`, without a result, so there may be none.
   std::vector<Result> First(size_t count) {
     count = std::min(count, pending_.size() - taken_);
     countdown_->WaitFor(taken_ + count);
@@ -155,9 +156,7 @@ class Gather {
     ThrowFailure(arrived);
     arrived.resize(std::min(count, arrived.size()));
     std::vector<Result> results;
-    std::exception_ptr lost;
-    for (const size_t index : arrived) Take(index, results, lost);
-    if (results.empty() && lost != nullptr) std::rethrow_exception(lost);
+    for (const size_t index : arrived) Take(index, results);
     std::sort(results.begin(), results.end(),
               [](const Result& a, const Result& b) {
                 return a.peer.rank < b.peer.rank;
@@ -165,13 +164,14 @@ class Gather {
     return results;
   }
 
-  // Waits for one member, whichever is first.
+  // Waits for one member, whichever is first; for the next one if it is lost.
+  // Throws std::logic_error if none is left.
   Result Any() {
-    std::vector<Result> results = First(1);
-    if (results.empty()) {
-      throw std::logic_error("Any: the group has no member to wait for");
+    while (taken_ < pending_.size()) {
+      std::vector<Result> results = First(1);
+      if (!results.empty()) return std::move(results.front());
     }
-    return std::move(results.front());
+    throw std::logic_error("Any: the group has no member to wait for");
   }
 
  private:
@@ -180,15 +180,15 @@ class Gather {
     std::vector<std::atomic<size_t>> arrival;  // 0: not yet; else order + 1
   };
 
-  static bool Fails(const std::exception_ptr& error, bool may_be_lost) {
+  static bool Fails(const std::exception_ptr& error, bool replaceable) {
     return error != nullptr &&
-           !(may_be_lost && internal::CodeOf(error) == ErrorCode::kPeerLost);
+           !(replaceable && internal::CodeOf(error) == ErrorCode::kPeerLost);
   }
 
   void ThrowFailure(const std::vector<size_t>& arrived) {
     for (const size_t index : arrived) {
       const auto state = pending_[index].future.state();
-      if (!Fails(state->error(), members_->may_be_lost)) continue;
+      if (!Fails(state->error(), pending_[index].peer.replaceable)) continue;
       countdown_->ForgetFailure();
       Collect(index);
       std::rethrow_exception(state->error());
@@ -221,12 +221,10 @@ class Gather {
     return one;
   }
 
-  void Take(size_t index, std::vector<Result>& results,
-            std::exception_ptr& lost) {
+  void Take(size_t index, std::vector<Result>& results) {
     Pending one = Collect(index);
-    if (one.future.state()->error() != nullptr) {
-      lost = one.future.state()->error();
-    } else if constexpr (std::is_void_v<R>) {
+    if (one.future.state()->error() != nullptr) return;  // lost
+    if constexpr (std::is_void_v<R>) {
       results.push_back({one.peer});
     } else {
       results.push_back({one.peer, std::move(one.future).Get()});

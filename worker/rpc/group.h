@@ -21,9 +21,6 @@ namespace disttrain::rpc {
 struct GroupOptions {
   // For the creation of the members' objects.
   CallOptions creation = {};
-  // True for roles with `restart: Rank`: a lost member is left out until
-  // Rejoin. False: its PeerLost comes out of the round.
-  bool members_may_be_lost = false;
 };
 
 // One T on each of several peers, called together.
@@ -33,7 +30,12 @@ struct GroupOptions {
 // its late result comes out in the round that asks next. (A late result of a
 // call with another result type is dropped once it is there.)
 //
-// Threads: one at a time. The creating thread needs an agent.
+// The loss of a member is an error of the round, unless its peer is
+// replaceable: then the group goes on with the rest, and a rank that comes back
+// gets its T again, made like the first one. It takes part from the first round
+// that begins after that.
+//
+// Threads: one at a time, each with an agent.
 template <class T>
 class Group {
  public:
@@ -44,22 +46,15 @@ class Group {
   requires std::is_invocable_v<Factory&, const Peer&> Group(
       std::vector<Peer> peers, Factory arguments, GroupOptions options = {})
       : members_(std::make_shared<internal::GroupMembers<T>>()),
-        options_(options),
+        core_(internal::CurrentCore()),
         create_([arguments = std::move(arguments),
                  options](const Peer& peer) mutable {
           return Create(peer, options.creation, arguments(peer));
         }) {
     std::sort(peers.begin(), peers.end(),
               [](const Peer& a, const Peer& b) { return a.rank < b.rank; });
-    members_->may_be_lost = options_.members_may_be_lost;
-    std::vector<Future<RRef<T>>> made;
-    made.reserve(peers.size());
-    for (const Peer& peer : peers) made.push_back(create_(peer));
-    for (size_t i = 0; i < peers.size(); ++i) {
-      RRef<T> object = std::move(made[i]).Get();
-      absl::MutexLock lock(&members_->mu);
-      members_->members.push_back({peers[i], std::move(object), {}});
-    }
+    for (const Peer& peer : peers) Make(members_->members.emplace_back(), peer);
+    for (auto& member : members_->members) Adopt(member);
   }
 
   // The same with constructors that take no argument.
@@ -90,43 +85,22 @@ class Group {
     return CallWith({}, method, arguments...);
   }
 
+  // Blocking: only while all members are lost and one of them may come back,
+  // until it has. Throws what its constructor threw; rpc::Cancelled when the
+  // agent ends meanwhile.
   template <class M, class... A>
   Gather<T, internal::ResultOf<M>> CallWith(const CallOptions& options,
                                             M method, const A&... arguments) {
     using R = internal::ResultOf<M>;
-    std::vector<typename Gather<T, R>::Pending> pending;
-    for (auto& member : Snapshot()) {
-      auto carried =
-          std::dynamic_pointer_cast<internal::State<R>>(member.busy.state);
-      if (carried != nullptr) {
-        pending.push_back({member.peer, Future<R>(carried), member.busy.token});
-        continue;
-      }
-      const bool free =
-          member.busy.state == nullptr || member.busy.state->ready();
-      if (!member.object.valid() || !free) continue;
-      Future<R> future =
-          member.object.With(options).Async(method, arguments...);
-      const uint64_t token = SetBusy(member.peer.rank, future.state());
-      pending.push_back({member.peer, std::move(future), token});
+    Renew(nullptr);
+    auto pending = Start<R>(options, method, arguments...);
+    while (pending.empty() && AllAreAway()) {
+      const auto change = internal::NextReturn(core_);
+      Renew(change);
+      pending = Start<R>(options, method, arguments...);
+      if (pending.empty()) change->WaitOrThrow();
     }
     return Gather<T, R>(members_, std::move(pending));
-  }
-
-  // A rank came back: gets its T again, made like the first ones. `peer` is its
-  // new life. Blocking: until it is there. Throws: rpc::Error.
-  void Rejoin(const Peer& peer) {
-    RRef<T> object = create_(peer).Get();
-    absl::MutexLock lock(&members_->mu);
-    for (auto& member : members_->members) {
-      if (member.peer.rank != peer.rank) continue;
-      member = {peer, std::move(object), {}};
-      return;
-    }
-    members_->members.push_back({peer, std::move(object), {}});
-    std::sort(
-        members_->members.begin(), members_->members.end(),
-        [](const auto& a, const auto& b) { return a.peer.rank < b.peer.rank; });
   }
 
  private:
@@ -145,7 +119,76 @@ class Group {
         arguments);
   }
 
-  std::vector<internal::GroupMember<T>> Snapshot() const {
+  using Member = internal::GroupMember<T>;
+
+  void Make(Member& member, const Peer& peer) const {
+    member = {peer, {}, {}, create_(peer).state()};
+  }
+
+  // Takes the object, once it has been made. Throws why not, but for a loss
+  // that may be made good.
+  static void Adopt(Member& member) {
+    const Future<RRef<T>> made(std::exchange(member.coming, nullptr));
+    try {
+      member.object = made.Get();
+    } catch (const PeerLost&) {
+      if (!member.peer.replaceable) throw;
+    }
+  }
+
+  // Looks which members have come back; `change` is resolved when one that is
+  // being made is ready.
+  void Renew(const std::shared_ptr<internal::State<void>>& change) {
+    for (Member& known : Snapshot()) {
+      if (!known.peer.replaceable) continue;
+      Member member = known;
+      if (member.coming != nullptr && member.coming->ready()) Adopt(member);
+      const auto life = internal::LivingPeer(*core_, member.peer.rank);
+      if (life.has_value() && life->incarnation > member.peer.incarnation) {
+        Make(member, *life);
+      }
+      if (member.coming != nullptr && change != nullptr) {
+        member.coming->OnReady([change] { change->Set({}); });
+      }
+      if (member.coming != known.coming) Store(member);
+    }
+  }
+
+  // Calls those that are free, and goes on with those that are busy.
+  template <class R, class M, class... A>
+  std::vector<typename Gather<T, R>::Pending> Start(const CallOptions& options,
+                                                    M method,
+                                                    const A&... arguments) {
+    std::vector<typename Gather<T, R>::Pending> pending;
+    for (Member& member : Snapshot()) {
+      auto carried =
+          std::dynamic_pointer_cast<internal::State<R>>(member.busy.state);
+      if (carried != nullptr) {
+        pending.push_back({member.peer, Future<R>(carried), member.busy.token});
+        continue;
+      }
+      const bool free =
+          member.busy.state == nullptr || member.busy.state->ready();
+      if (!member.object.valid() || !free) continue;
+      Future<R> future =
+          member.object.With(options).Async(method, arguments...);
+      const uint64_t token = SetBusy(member.peer.rank, future.state());
+      pending.push_back({member.peer, std::move(future), token});
+    }
+    return pending;
+  }
+
+  // All are lost, and one of them may come back.
+  bool AllAreAway() const {
+    absl::MutexLock lock(&members_->mu);
+    const std::vector<Member>& all = members_->members;
+    return std::none_of(all.begin(), all.end(),
+                        [](const Member& m) { return m.object.valid(); }) &&
+           std::any_of(all.begin(), all.end(),
+                       [](const Member& m) { return m.peer.replaceable; });
+  }
+
+  std::vector<Member> Snapshot() const {
     absl::MutexLock lock(&members_->mu);
     return members_->members;
   }
@@ -160,8 +203,15 @@ class Group {
     return token;
   }
 
+  void Store(const Member& renewed) {
+    absl::MutexLock lock(&members_->mu);
+    for (Member& member : members_->members) {
+      if (member.peer.rank == renewed.peer.rank) member = renewed;
+    }
+  }
+
   std::shared_ptr<internal::GroupMembers<T>> members_;
-  GroupOptions options_;
+  std::shared_ptr<internal::Core> core_;
   std::function<Future<RRef<T>>(const Peer&)> create_;
 };
 

@@ -13,8 +13,14 @@ struct Peer {
   std::string role;
   int role_index = 0;  // within the role
   std::string pod;
+  // restart: Rank. It may be lost, and come back as another incarnation,
+  // without any harm but to what it was doing.
+  bool replaceable = false;
 
-  bool operator==(const Peer&) const = default;
+  // The same life of the same rank; the rest follows from that.
+  bool operator==(const Peer& other) const {
+    return rank == other.rank && incarnation == other.incarnation;
+  }
 };
 
 // "observer 1 (rank 2, pod cartpole-observer-1)"

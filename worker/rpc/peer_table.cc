@@ -67,15 +67,14 @@ bool PeerTable::MarkLeft(transport::PeerId id) {
   return true;
 }
 
-std::optional<Peer> PeerTable::Replace(const Peer& peer) {
+bool PeerTable::Replace(const Peer& peer) {
   absl::MutexLock lock(&mu_);
   StatusPtr& status = peers_[peer.rank];
-  const StatusPtr old = std::exchange(status, Alive(peer));
-  if (old == nullptr || old->lost || old->left ||
-      old->peer.incarnation == peer.incarnation) {
-    return std::nullopt;
+  if (status != nullptr && status->peer.incarnation >= peer.incarnation) {
+    return false;
   }
-  return old->peer;
+  status = Alive(peer);
+  return true;
 }
 
 }  // namespace disttrain::rpc::internal

@@ -38,9 +38,8 @@ class PeerTable {
   bool MarkLost(transport::PeerId id, const std::string& reason);
   // The same for a goodbye.
   bool MarkLeft(transport::PeerId id);
-  // A successor. Returns its predecessor if that one was neither lost nor had
-  // left yet.
-  std::optional<Peer> Replace(const Peer& peer);
+  // A successor. False if that life, or a later one, is known already.
+  bool Replace(const Peer& peer);
 
  private:
   mutable absl::Mutex mu_;

@@ -241,7 +241,6 @@ TEST(Unsupported, RefusesByNameWhatIsNotActedOn) {
   })"));
   Json& observer = manifest["spec"]["roles"][1];
   observer["elastic"] = {{"minReplicas", 1}, {"maxReplicas", 2}};
-  observer["restart"] = "Rank";
   observer["processesPerPod"] = 2;
   std::vector<std::string> paths;
   for (const FieldError& error : UnsupportedFields(JobFrom(manifest).spec)) {
@@ -250,13 +249,13 @@ TEST(Unsupported, RefusesByNameWhatIsNotActedOn) {
     EXPECT_THAT(error.message, HasSubstr(error.path));
     EXPECT_THAT(error.message, HasSubstr("not supported yet"));
   }
-  EXPECT_THAT(paths,
-              ElementsAre("spec.roles[1].elastic", "spec.roles[1].restart",
-                          "spec.roles[1].processesPerPod", "spec.suspend",
-                          "spec.managedBy", "spec.failurePolicy.method",
-                          "spec.scheduling.gang", "spec.scheduling.topology",
-                          "spec.network.collectives", "spec.checkpoint",
-                          "spec.reporting.tensorboard"));
+  EXPECT_THAT(
+      paths,
+      ElementsAre("spec.roles[1].elastic", "spec.roles[1].processesPerPod",
+                  "spec.suspend", "spec.managedBy", "spec.failurePolicy.method",
+                  "spec.scheduling.gang", "spec.scheduling.topology",
+                  "spec.network.collectives", "spec.checkpoint",
+                  "spec.reporting.tensorboard"));
 }
 
 TEST(Unsupported, AcceptsWhatHasNoMeaningOnOneMachine) {

@@ -175,8 +175,8 @@ TEST(FullExample, NamesWhatIsNotActedOnYet) {
     paths.push_back(error.path);
   }
   EXPECT_THAT(paths,
-              ElementsAre("spec.roles[1].elastic", "spec.roles[1].restart",
-                          "spec.scheduling.topology", "spec.checkpoint"));
+              ElementsAre("spec.roles[1].elastic", "spec.scheduling.topology",
+                          "spec.checkpoint"));
 }
 
 }  // namespace

@@ -55,6 +55,16 @@ TEST(ProgramCatalog, NamesAnUnknownProgram) {
                           "reinforce)"));
 }
 
+TEST(ProgramCatalog, RefusesToReplaceWhatTheProgramNeeds) {
+  JobSpec spec = Reinforce();
+  spec.roles[1].restart = RestartScope::kRank;
+  EXPECT_THAT(MistakesOf(spec), IsEmpty());
+  spec.roles[0].restart = RestartScope::kRank;
+  EXPECT_THAT(MistakesOf(spec),
+              ElementsAre("spec.roles[0].restart is Rank, must be Gang: "
+                          "reinforce cannot do without a rank of role agent"));
+}
+
 TEST(ProgramCatalog, NamesUnknownMissingAndTooManyRoles) {
   JobSpec spec = Reinforce();
   spec.roles[0].replicas = 2;

@@ -38,6 +38,19 @@ std::map<std::string, std::string> Environment(const Json& container) {
   return variables;
 }
 
+TEST(PodSpec, AReplaceableRankLearnsThatItIsOne) {
+  Job job = Cartpole();
+  job.spec.roles[1].restart = RestartScope::kRank;
+  const auto restart = [&job](size_t role) {
+    const Json pod = PodFor(job, role, 0, 0, 0, {});
+    const auto env = Environment(pod["spec"]["containers"][0]);
+    const auto found = env.find("DISTTRAIN_RESTART");
+    return found == env.end() ? "" : found->second;
+  };
+  EXPECT_EQ(restart(0), "");
+  EXPECT_EQ(restart(1), "Rank");
+}
+
 TEST(PodSpec, EveryProcessLearnsWhoItIs) {
   const Json pod = PodFor(Cartpole(), 1, 1, 2, 0, {});
   const auto env = Environment(pod["spec"]["containers"][0]);

@@ -346,6 +346,21 @@ TEST(ScenarioK15, Rank0DecidesIfThePolicySaysSo) {
       << "the running one was ended";
 }
 
+TEST(ScenarioK15, AllRanksDoesNotWaitForReplaceableOnesThatAreAway) {
+  JobWorld world;
+  Json spec = Spec(2, {{"program", "reinforce"}});
+  spec["roles"][1]["restart"] = "Rank";
+  world.Apply(spec);
+  world.RunAll();
+  world.nodes.End("cartpole-observer-1", kDone);
+  world.nodes.End("cartpole-observer-0", {1});
+  world.Settle();
+  EXPECT_EQ(world.Status().phase, "Running");
+  world.nodes.End("cartpole-agent-0", kDone);
+  world.Settle();
+  EXPECT_EQ(world.ConditionOf("Complete"), "True/AllRanksSucceeded");
+}
+
 TEST(ScenarioK15, AllRanksWaitsForAll) {
   JobWorld world;
   world.Apply(Spec(2));

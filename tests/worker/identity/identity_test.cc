@@ -89,6 +89,15 @@ TEST(Identity, ReadsAPodsEnvironment) {
   EXPECT_EQ(id->termination_message_path, "/tmp/message");
 }
 
+TEST(Identity, SaysWhetherItsRankCanBeReplaced) {
+  EXPECT_FALSE(Read(Pod())->replaceable);
+  auto environment = Pod();
+  environment["DISTTRAIN_RESTART"] = "Rank";
+  EXPECT_TRUE(Read(environment)->replaceable);
+  EXPECT_THAT(Error({{"DISTTRAIN_RESTART", "rank"}}),
+              HasSubstr("DISTTRAIN_RESTART=\"rank\": expected Gang or Rank"));
+}
+
 TEST(Identity, DefaultsAllButRankWorldAndAddress) {
   const auto id = Read({{"RANK", "1"},
                         {"WORLD_SIZE", "2"},

@@ -62,6 +62,14 @@ TEST(Catalogue, NamesRolesThatAreMissingUnknownOrTooMany) {
       "has the roles leader");
 }
 
+TEST(Catalogue, RefusesToReplaceRanksThatAProgramCannotDoWithout) {
+  const std::vector<std::string> roles = {"agent", "observer"};
+  EXPECT_TRUE(CheckRoles(Programs()[0], roles, {"observer"}).ok());
+  EXPECT_EQ(Message(CheckRoles(Programs()[0], roles, {"agent"})),
+            "spec.roles: role agent has restart: Rank, but none of its ranks "
+            "can be replaced; program reinforce has the roles agent, observer");
+}
+
 TEST(Catalogue, TakesTheFirstRankOfTheDriversRole) {
   EXPECT_EQ(DriverRank(Programs()[1], {"other", "leader", "leader"}), 1);
 }

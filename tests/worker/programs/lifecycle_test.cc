@@ -41,6 +41,7 @@ std::string Shown(const WorkerActions& actions) {
       return "failure of " + std::to_string(a.failure.rank());
     }
     std::string operator()(const TellFinish&) { return "finish"; }
+    std::string operator()(const DropPeer&) { return "drop"; }
     std::string operator()(const ReplacePeer&) { return "replace"; }
     std::string operator()(const Leave& a) {
       std::string word =
@@ -148,11 +149,27 @@ TEST(Lifecycle, GoesOnWithoutAReplaceableRank) {
   EXPECT_EQ(driver.deadline(), absl::InfiniteFuture());
 }
 
-TEST(Lifecycle, ReplacesAPeerThatCameBack) {
+TEST(Lifecycle, AReplaceableRankThatLosesOthersLeavesAlone) {
+  Lifecycle observer({.rank = 1, .driver = false, .replaceable = {1}});
+  EXPECT_EQ(Shown(observer.On(PeerLost{0, "connection closed"}, kNow)),
+            "stop, cancel, leave 75 for 0");
+}
+
+TEST(Lifecycle, DropsAndReplacesPeersAsItIsTold) {
   Lifecycle driver = Driver();
-  v1::Event event;
-  event.mutable_joined()->set_rank(1);
-  EXPECT_EQ(Shown(driver.On(event, kNow)), "replace");
+  v1::Event lost;
+  lost.mutable_lost()->set_rank(1);
+  EXPECT_EQ(Shown(driver.On(lost, kNow)), "drop");
+  v1::Event joined;
+  joined.mutable_joined()->set_rank(1);
+  EXPECT_EQ(Shown(driver.On(joined, kNow)), "replace");
+}
+
+TEST(Lifecycle, WhoCameBackDoesNotReplaceItself) {
+  Lifecycle observer({.rank = 1, .driver = false, .replaceable = {1}});
+  v1::Event joined;
+  joined.mutable_joined()->set_rank(1);
+  EXPECT_EQ(Shown(observer.On(joined, kNow)), "");
 }
 
 TEST(Lifecycle, GivesTheProgramAMomentAfterASignal) {

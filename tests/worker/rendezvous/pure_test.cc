@@ -122,7 +122,8 @@ TEST(KeyValue, HoldsItsLimits) {
 class BarriersTest : public ::testing::Test {
  protected:
   static Barriers::Entry Entry(int rank, uint64_t ticket, int seconds = 10) {
-    return {"b", {0, 1, 2}, rank, ticket, kStart + absl::Seconds(seconds)};
+    return {"b",  {0, 1, 2}, /*everyone=*/false,
+            rank, ticket,    kStart + absl::Seconds(seconds)};
   }
 
   inline static const absl::Time kStart = absl::FromUnixSeconds(1'800'000'000);
@@ -155,20 +156,43 @@ TEST_F(BarriersTest, EndsForAllWhenTheFirstHasWaitedLongEnough) {
 
 TEST_F(BarriersTest, EndsAtOnceWhenARankHasGone) {
   barriers_.Enter(Entry(0, 10));
-  EXPECT_THAT(barriers_.RankGone(7), IsEmpty());
-  const auto answers = barriers_.RankGone(2);
+  EXPECT_THAT(barriers_.RankGone(7, false), IsEmpty());
+  const auto answers = barriers_.RankGone(2, /*replaceable=*/true);
   ASSERT_THAT(answers, SizeIs(1));
   EXPECT_EQ(answers[0].first, 10u);
   EXPECT_TRUE(absl::IsUnavailable(answers[0].second));
   EXPECT_EQ(Message(answers[0].second), "barrier 'b': rank 2 has gone");
 }
 
+TEST_F(BarriersTest, ForEveryoneWaitsForThoseThatThereAre) {
+  const auto enter = [this](int rank, std::set<int> present) {
+    Barriers::Entry entry = Entry(rank, static_cast<uint64_t>(10 + rank));
+    entry.ranks = std::move(present);
+    entry.everyone = true;
+    return barriers_.Enter(entry);
+  };
+  EXPECT_THAT(enter(0, {0, 1, 2, 3}), IsEmpty());
+  EXPECT_THAT(enter(1, {0, 1, 2, 3}), IsEmpty());
+  EXPECT_THAT(barriers_.RankGone(3, /*replaceable=*/true), IsEmpty());
+  barriers_.RankBack(3);
+  EXPECT_THAT(enter(2, {0, 1, 2}), IsEmpty());
+  EXPECT_THAT(
+      barriers_.RankGone(3, /*replaceable=*/true),
+      ElementsAre(Pair(10, absl::OkStatus()), Pair(11, absl::OkStatus()),
+                  Pair(12, absl::OkStatus())));
+  // Any other rank is waited for in vain.
+  EXPECT_THAT(enter(0, {0, 1}), IsEmpty());
+  const auto answers = barriers_.RankGone(1, /*replaceable=*/false);
+  ASSERT_THAT(answers, SizeIs(1));
+  EXPECT_TRUE(absl::IsUnavailable(answers[0].second));
+}
+
 TEST_F(BarriersTest, RefusesAnotherSetOfRanks) {
   barriers_.Enter(Entry(0, 10));
-  const auto answers = barriers_.Enter({"b", {0, 1}, 1, 11, kStart});
+  const auto answers = barriers_.Enter({"b", {0, 1}, false, 1, 11, kStart});
   ASSERT_THAT(answers, SizeIs(1));
   EXPECT_TRUE(absl::IsInvalidArgument(answers[0].second));
-  const auto outside = barriers_.Enter({"c", {0, 1}, 2, 12, kStart});
+  const auto outside = barriers_.Enter({"c", {0, 1}, false, 2, 12, kStart});
   ASSERT_THAT(outside, SizeIs(1));
   EXPECT_TRUE(absl::IsInvalidArgument(outside[0].second));
 }

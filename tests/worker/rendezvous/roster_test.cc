@@ -357,6 +357,27 @@ TEST(Roster, LetsAReplaceableRankGoAndReturn) {
   EXPECT_TRUE(absl::IsAborted(roster.Check(Caller(1))));
 }
 
+TEST(Roster, WhatAReplaceableRankReportsEndsNothingButItself) {
+  Roster roster(Options(3));
+  ASSERT_TRUE(roster.Join(Request(Caller(0), 3), kStart).ok());
+  for (int rank = 1; rank < 3; ++rank) {
+    ASSERT_TRUE(
+        roster.Join(Replaceable(Request(Caller(rank), 3)), kStart).ok());
+  }
+  // Its own connection may be what broke.
+  EXPECT_TRUE(
+      roster.ReportFailure(Caller(1), FailureOf(0, "closed"), kStart).ok());
+  EXPECT_FALSE(roster.undecided());
+  EXPECT_TRUE(
+      roster.ReportFailure(Caller(2), FailureOf(2, "SIGTERM"), kStart).ok());
+  EXPECT_FALSE(roster.failure());
+  EXPECT_FALSE(roster.Gone(1));
+  EXPECT_TRUE(roster.Gone(2));
+  const auto events = roster.TakeEvents();
+  ASSERT_EQ(events.size(), 1u);
+  EXPECT_EQ(events[0].lost().rank(), 2);
+}
+
 TEST(Roster, RefusesTheReturnOfARankThatCannotBeReplaced) {
   Roster roster = Complete(2);
   EXPECT_TRUE(absl::IsFailedPrecondition(

@@ -2,6 +2,8 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include <thread>
+
 #include "tests/worker/rpc/job.h"
 #include "tests/worker/rpc/test_classes.h"
 
@@ -26,6 +28,12 @@ std::vector<int> Ranks(const std::vector<MemberResult<R>>& results) {
 std::vector<Peer> Observers(int count) {
   std::vector<Peer> peers;
   for (int rank = count; rank >= 1; --rank) peers.push_back(PeerAt(rank));
+  return peers;
+}
+
+std::vector<Peer> Replaceable(int count) {
+  std::vector<Peer> peers = Observers(count);
+  for (Peer& peer : peers) peer.replaceable = true;
   return peers;
 }
 
@@ -91,18 +99,18 @@ TEST(Group, ErrorsNameTheMember) {
                          "1"));
 }
 
-TEST(Group, ALostMemberIsAnErrorUnlessItMayBe) {
+TEST(Group, ALostMemberIsAnErrorUnlessItIsReplaceable) {
   Job job(3, Everything());
   const Agent::Scope scope(job.agent(0));
   Group<Counter> strict(Observers(2), [](const Peer&) { return 0; });
-  Group<Counter> lenient(Observers(2), [](const Peer&) { return 0; },
-                         {.members_may_be_lost = true});
+  Group<Counter> lenient(Replaceable(2), [](const Peer&) { return 0; });
   job.network().Kill(2);
   EXPECT_THAT(
       MessageOfThrow<PeerLost>([&] { strict.Call(&Counter::Add, 1).All(); }),
       HasSubstr("(rank 2, pod job-2)"));
   EXPECT_THAT(Ranks(lenient.Call(&Counter::Add, 1).All()), ElementsAre(1));
   EXPECT_THAT(Ranks(lenient.Call(&Counter::Add, 1).All()), ElementsAre(1));
+  EXPECT_EQ(lenient.Call(&Counter::Add, 1).Any().peer.rank, 1);
 }
 
 TEST(Group, AFailureIsNotHeldUpByAMemberThatIsStillBusy) {
@@ -117,27 +125,72 @@ TEST(Group, AFailureIsNotHeldUpByAMemberThatIsStillBusy) {
   EXPECT_THAT(Ranks(round.All()), ElementsAre(1));
 }
 
+// A new life of a rank that was killed.
+class Successor {
+ public:
+  Successor(Job& job, int rank, int incarnation)
+      : peer_(PeerAt(rank, incarnation)),
+        endpoint_(job.network().Make({rank, incarnation})) {
+    peer_.replaceable = true;
+    AgentOptions options;
+    options.self = peer_;
+    options.peers = {PeerAt(0)};
+    options.endpoint = endpoint_.get();
+    options.registry = Everything();
+    agent_ = Agent::Start(std::move(options));
+  }
+  ~Successor() { agent_->Shutdown(Soon()); }
+
+  void IsKnownTo(Agent& agent) { agent.Replace(peer_, endpoint_->address()); }
+
+ private:
+  Peer peer_;
+  std::unique_ptr<fakes::LoopbackEndpoint> endpoint_;
+  std::unique_ptr<Agent> agent_;
+};
+
 TEST(Group, AReturningRankGetsItsObjectAgain) {
   Job job(3, Everything());
   const Agent::Scope scope(job.agent(0));
-  Group<Counter> counters(Observers(2),
-                          [](const Peer& peer) { return peer.rank; },
-                          {.members_may_be_lost = true});
+  Group<Counter> counters(Replaceable(2),
+                          [](const Peer& peer) { return peer.rank; });
   job.network().Kill(2);
-  counters.Call(&Counter::Add, 1).All();
-  const auto endpoint = job.network().Make({2, 1});
-  AgentOptions options;
-  options.self = PeerAt(2, 1);
-  options.peers = {PeerAt(0)};
-  options.endpoint = endpoint.get();
-  options.registry = Everything();
-  const auto successor = Agent::Start(std::move(options));
-  job.agent(0).Replace(PeerAt(2, 1), endpoint->address());
-  counters.Rejoin(PeerAt(2, 1));
+  EXPECT_THAT(Ranks(counters.Call(&Counter::Add, 1).All()), ElementsAre(1));
+  Successor successor(job, 2, 1);
+  successor.IsKnownTo(job.agent(0));
+  // It takes part once its object is there.
+  std::vector<MemberResult<int64_t>> sums;
+  while (sums.size() < 2) sums = counters.Call(&Counter::Add, 1).All();
+  EXPECT_EQ(sums[1].peer.incarnation, 1);
+  EXPECT_EQ(sums[1].value, 3) << "made like the first one";
+}
+
+TEST(Group, WaitsForOneToReturnWhenAllAreLost) {
+  Job job(2, Everything());
+  const Agent::Scope scope(job.agent(0));
+  Group<Counter> counters(Replaceable(1),
+                          [](const Peer& peer) { return peer.rank; });
+  job.network().Kill(1);
+  EXPECT_THAT(counters.Call(&Counter::Add, 1).First(1), ::testing::IsEmpty());
+  Successor successor(job, 1, 3);
+  std::thread later([&] { successor.IsKnownTo(job.agent(0)); });
   const auto sums = counters.Call(&Counter::Add, 1).All();
-  EXPECT_THAT(Ranks(sums), ElementsAre(1, 2));
-  EXPECT_EQ(sums[1].value, 3);
-  successor->Shutdown(Soon());
+  later.join();
+  EXPECT_THAT(Ranks(sums), ElementsAre(1));
+  EXPECT_EQ(sums[0].value, 2);
+}
+
+TEST(Group, StopsWaitingForAReturnWhenTheAgentIsAborted) {
+  Job job(2, Everything());
+  const Agent::Scope scope(job.agent(0));
+  Group<Counter> counters(Replaceable(1), [](const Peer&) { return 0; });
+  job.network().Kill(1);
+  counters.Call(&Counter::Add, 1).All();
+  std::thread later([&] { job.agent(0).Abort("told to stop"); });
+  EXPECT_THAT(
+      MessageOfThrow<Cancelled>([&] { counters.Call(&Counter::Add, 1); }),
+      HasSubstr("told to stop"));
+  later.join();
 }
 
 }  // namespace

@@ -73,7 +73,8 @@ void Reinforce(Program& program) {
   });
 
   double running_reward = 0;
-  for (int64_t number = 1; number <= p.episodes; ++number) {
+  int64_t number = 1;
+  while (number <= p.episodes) {
     if (program.StopRequested()) return;
     // No deadline: episodes get longer as the policy gets better, and a lost
     // observer is noticed anyway.
@@ -84,6 +85,7 @@ void Reinforce(Program& program) {
             .First(quorum);
     std::vector<int64_t> ranks;
     for (const auto& result : results) ranks.push_back(result.peer.rank);
+    if (ranks.empty()) continue;  // all were lost, and the episode with them
 
     const Agent::Episode episode = agent->FinishEpisode(ranks);
     running_reward = episode.running_reward;
@@ -92,6 +94,7 @@ void Reinforce(Program& program) {
       ReportSolved(program, number, running_reward);
       return;
     }
+    ++number;
   }
   ReportNotSolved(program, p, running_reward);
 }
