@@ -10,6 +10,7 @@
 #include <vector>
 
 #include "ATen/ops/ones.h"
+#include "absl/synchronization/mutex.h"
 #include "fmt/format.h"
 #include "tests/bench/contender.h"
 #include "worker/rpc/rpc.h"
@@ -93,6 +94,8 @@ class DisttrainRpc final : public Contender {
 int main(int argc, char** argv) {
   using namespace disttrain::bench;
   const std::vector<std::string> arguments(argv + 1, argv + argc);
+  // As in every worker (worker/programs/main.cc).
+  absl::SetMutexDeadlockDetectionMode(absl::OnDeadlockCycle::kIgnore);
   if (arguments.size() == 3 && arguments[0] == "--peer") {
     Rank rank(1, arguments[1]);
     rank.Start(arguments[2]);

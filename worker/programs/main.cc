@@ -5,6 +5,7 @@
 #include <filesystem>
 
 #include "ATen/Parallel.h"
+#include "absl/synchronization/mutex.h"
 #include "fmt/format.h"
 #include "nlohmann/json.hpp"
 #include "proto/contract/env.h"
@@ -51,6 +52,9 @@ int LeaveUnprepared(const absl::Status& status, const Log& log) {
 
 int RunJob(const std::vector<NamedProgram>& programs) {
   BlockSignals();
+  // Distributions build abseil so that each Lock looks for cycles. The tests
+  // do; a worker does not pay for it in every call.
+  absl::SetMutexDeadlockDetectionMode(absl::OnDeadlockCycle::kIgnore);
   LogOptions options;
   const auto format = LogFormatFrom(ProcessEnv(env::kLogFormat));
   if (format.ok()) options.format = *format;

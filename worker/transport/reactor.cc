@@ -2,6 +2,7 @@
 #include "worker/transport/reactor.h"
 
 #include <pthread.h>
+#include <sched.h>
 #include <sys/epoll.h>
 #include <sys/eventfd.h>
 
@@ -44,7 +45,6 @@ thread_local std::vector<const Reactor*> waits_in_progress;
 
 // Rounded up, so that the last turn before a deadline does not spin.
 int PollMilliseconds(absl::Time deadline) {
-  if (deadline == absl::InfinitePast()) return 0;
   const absl::Duration left = deadline - absl::Now();
   return static_cast<int>(std::clamp<int64_t>(
       absl::ToInt64Milliseconds(left + absl::Microseconds(999)), 0, 60'000));
@@ -168,6 +168,7 @@ void Reactor::ReleaseLocked() {
   if (!ready_.empty()) Ring(nudge_fd_);
   leader_.store(std::thread::id(), std::memory_order_relaxed);
   leader_waits_ = false;
+  pool_spins_ = false;
   SummonLocked();
 }
 
@@ -193,18 +194,47 @@ void Reactor::Enqueue(std::shared_ptr<Channel> channel, uint32_t events) {
   ready_.push_back(std::move(channel));
 }
 
-void Reactor::Poll(absl::Time deadline) {
+bool Reactor::Collect(int milliseconds) {
   std::array<epoll_event, kMaxEvents> events;
-  // A place for spinning briefly (timeout 0) when a core is to spare.
-  const int count = ::epoll_wait(poll_fd_.get(), events.data(), kMaxEvents,
-                                 PollMilliseconds(deadline));
-  if (count <= 0) return;
+  const int count =
+      ::epoll_wait(poll_fd_.get(), events.data(), kMaxEvents, milliseconds);
+  if (count <= 0) return false;
   absl::MutexLock lock(&mu_);
   for (int i = 0; i < count; ++i) {
     const auto found = channels_.find(events[static_cast<size_t>(i)].data.u64);
     if (found == channels_.end()) continue;  // a nudge, or just removed
     Enqueue(found->second, events[static_cast<size_t>(i)].events);
   }
+  return true;
+}
+
+bool Reactor::Spin(bool for_pool) {
+  const absl::Duration budget = spin_.Budget();
+  if (budget == absl::ZeroDuration()) return Collect(0);
+  lead_wanted_ = false;  // before anybody can see that we spin
+  pool_spins_ = for_pool;
+  const absl::Time end = absl::Now() + budget;
+  bool found = Collect(0);
+  while (!found && !stopped_ && !(for_pool && lead_wanted_) &&
+         absl::Now() < end) {
+    ::sched_yield();  // who is to answer may need this core
+    found = Collect(0);
+  }
+  // Else it makes room when it has released the lead.
+  if (found) pool_spins_ = false;
+  found ? spin_.Found() : spin_.Missed();
+  return found;
+}
+
+void Reactor::Poll(absl::Time deadline) {
+  const bool for_pool = deadline == absl::InfinitePast();
+  if (Spin(for_pool) || for_pool) return;
+  Collect(PollMilliseconds(deadline));
+}
+
+void Reactor::ClaimFromPool() {
+  lead_wanted_ = true;
+  while (pool_spins_) ::sched_yield();
 }
 
 bool Reactor::LeadOnce(absl::Time deadline) {
@@ -217,6 +247,12 @@ bool Reactor::LeadOnce(absl::Time deadline) {
   if (turn.more) Enqueue(channel, 0);
   if (turn.deliver) turn.deliver();
   return true;
+}
+
+bool Reactor::LeadAgain() {
+  if (Leads()) return true;
+  absl::MutexLock lock(&mu_);
+  return tasks_.empty() && TryLeadLocked(false);
 }
 
 bool Reactor::Watch() {
@@ -248,7 +284,7 @@ void Reactor::WorkOnce() {
     task = nullptr;
   } else {
     bool more = true;
-    while (more && Leads()) more = LeadOnce(absl::InfinitePast());
+    while (more && LeadAgain()) more = LeadOnce(absl::InfinitePast());
   }
   absl::MutexLock lock(&mu_);
   ++watching_;
@@ -277,6 +313,7 @@ void Reactor::WaitOnce(const std::function<bool()>& done, absl::Time deadline) {
   Waiter waiter;
   std::list<Waiter*>::iterator place;
   bool leads = false;
+  if (pool_spins_) ClaimFromPool();
   {
     absl::MutexLock lock(&mu_);
     leads = TryLeadLocked(true);
@@ -333,7 +370,10 @@ void Reactor::Run(absl::AnyInvocable<void()> task) {
   absl::MutexLock lock(&mu_);
   if (stopped_) return;
   tasks_.push_back(std::move(task));
-  if (static_cast<size_t>(watching_) < tasks_.size() && live_ < max_threads_) {
+  // A thread that only spins is as good as idle.
+  const int idle = watching_ + (pool_spins_ ? 1 : 0);
+  if (pool_spins_) lead_wanted_ = true;
+  if (static_cast<size_t>(idle) < tasks_.size() && live_ < max_threads_) {
     SpawnLocked();
   }
   Ring(task_fd_);

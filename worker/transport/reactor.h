@@ -16,6 +16,7 @@
 #include "absl/status/statusor.h"
 #include "absl/synchronization/mutex.h"
 #include "absl/time/time.h"
+#include "worker/transport/spin_policy.h"
 #include "worker/transport/unique_fd.h"
 
 namespace disttrain::transport {
@@ -57,6 +58,9 @@ class Channel {
 // Who delivers is done with leading when it says so (Release) or waits no
 // longer. The second set is then armed: one cheap system call in place of
 // waking a thread, so a request and its reply cost no hand-off on either side.
+//
+// A leader looks again for a moment before it sleeps (SpinPolicy). One of the
+// pool that does so gives up the lead to any thread that comes to wait.
 //
 // Threads: thread-safe; the pool's threads are named "data-<n>".
 class Reactor {
@@ -110,9 +114,15 @@ class Reactor {
     return leader_.load(std::memory_order_relaxed) == std::thread::id();
   }
   // As leader: polls until `deadline` if no turn is due, then gives one turn.
-  // Whether there was one.
+  // Whether there was one. InfinitePast: spins, and does not sleep.
   bool LeadOnce(absl::Time deadline);
   void Poll(absl::Time deadline);
+  // Takes what the poll set has, waiting `milliseconds` at most. Whether there
+  // was anything, a nudge included.
+  bool Collect(int milliseconds);
+  bool Spin(bool for_pool);
+  // Lets a pool thread that only spins make room.
+  void ClaimFromPool();
   void Enqueue(std::shared_ptr<Channel> channel, uint32_t events);
   void ReleaseLocked() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_);
   // Somebody must take the lead when there is something to read: a watcher,
@@ -125,6 +135,9 @@ class Reactor {
   void WorkerLoop(Worker* self, int number);
   // Sleeps until there is something to do; false: the thread is surplus.
   bool Watch();
+  // Takes the lead back after a delivery that gave it up, unless there is other
+  // work.
+  bool LeadAgain();
   // An idle worker is awake: runs a task, or leads until nothing is due.
   void WorkOnce();
   // One round of Wait.
@@ -142,9 +155,12 @@ class Reactor {
   UniqueFd stop_fd_;
   std::atomic<std::thread::id> leader_{};
   std::atomic<bool> stopped_ = false;
+  std::atomic<bool> pool_spins_ = false;
+  std::atomic<bool> lead_wanted_ = false;
 
   // The leader's: handed over through mu_.
   std::deque<std::shared_ptr<Channel>> ready_;
+  SpinPolicy spin_;
 
   mutable absl::Mutex mu_;
   std::unordered_map<uint64_t, std::shared_ptr<Channel>> channels_

@@ -7,6 +7,7 @@
 
 #include <array>
 #include <atomic>
+#include <functional>
 #include <memory>
 #include <thread>
 #include <vector>
@@ -33,14 +34,19 @@ class Pipe : public Channel {
   Turn OnReady(uint32_t) override {
     char byte = 0;
     if (::read(read_.get(), &byte, 1) == 1) ++received_;
-    return {};
+    Turn turn;
+    if (on_read_) turn.deliver = on_read_;
+    return turn;
   }
+  // Set before the reactor starts.
+  void OnRead(std::function<void()> f) { on_read_ = std::move(f); }
   void Send() { EXPECT_EQ(::write(write_.get(), "x", 1), 1); }
   int received() const { return received_; }
 
  private:
   UniqueFd read_;
   UniqueFd write_;
+  std::function<void()> on_read_;
   std::atomic<int> received_ = 0;
 };
 
@@ -121,6 +127,22 @@ TEST_F(ReactorTest, AFollowerThatLeavesPassesTheLeadOn) {
   leaver.join();
   pipe_->Send();
   other.join();
+}
+
+// Threads of the pool that look for more before they sleep are in nobody's way.
+TEST_F(ReactorTest, WaitersAndTasksGetWhatSpinningThreadsHold) {
+  pipe_->OnRead([this] { reactor_->Wake(); });
+  Start(2);
+  std::atomic<int> tasks = 0;
+  for (int i = 1; i <= 2000; ++i) {
+    pipe_->Send();
+    reactor_->Run([&] {
+      ++tasks;
+      reactor_->Wake();
+    });
+    ASSERT_TRUE(reactor_->Wait(
+        [&] { return pipe_->received() == i && tasks == i; }, Soon()));
+  }
 }
 
 // Whoever comes and goes, and in whatever order, what arrives is read.
