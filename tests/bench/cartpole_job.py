@@ -10,6 +10,10 @@ import tempfile
 import time
 import urllib.request
 
+HERE = os.path.dirname(os.path.abspath(__file__))
+# Enough for a steady figure: at some 250 steps a second.
+TORCH_EPISODES = 60
+
 
 def roster_seconds(build_dir, ranks, times):
     """Seconds until all ranks have met, once for each time."""
@@ -18,18 +22,29 @@ def roster_seconds(build_dir, ranks, times):
                                  text=True).stdout) for _ in range(times)]
 
 
-def measure(build_dir, source_dir, observer_counts, episodes):
-    """[{observers, start_seconds, steps_per_second, memory: {role: bytes}}]"""
-    return [_run(build_dir, source_dir, count, episodes) for count in observer_counts]
+def measure(build_dir, peers_python, observer_counts, episodes):
+    """[{observers, start_seconds, steps_per_second, memory: {role: bytes}, torch_steps_per_second}]"""
+    runs = []
+    for count in observer_counts:
+        runs.append(_run(build_dir, count, episodes))
+        runs[-1]["torch_steps_per_second"] = (
+            _torch_steps_per_second(peers_python, count) if peers_python else None)
+    return runs
 
 
-def _run(build_dir, source_dir, observers, episodes):
+def _torch_steps_per_second(python, observers):
+    command = [python, "-B", "-W", "ignore", os.path.join(HERE, "torch_reinforce.py"), str(observers),
+               str(TORCH_EPISODES)]
+    return float(subprocess.run(command, check=True, stdout=subprocess.PIPE, text=True).stdout)
+
+
+def _run(build_dir, observers, episodes):
     with tempfile.TemporaryDirectory(prefix="disttrain-bench-") as folder:
         settings = {"roles[1].replicas": observers, "parameters.episodes": episodes,
                     "parameters.log_interval": 1, "parameters.reward_threshold": 1e9,
                     "failurePolicy.maxRestarts": 0}
         command = [os.path.join(build_dir, "bin", "dtj"), "run", "-q", "--no-progress",
-                   "-f", os.path.join(source_dir, "manifests", "cartpole.yaml"),
+                   "-f", os.path.join(HERE, "..", "..", "manifests", "cartpole.yaml"),
                    "--log-dir", folder]
         for path, value in settings.items():
             command += ["--set", f"{path}={value}"]

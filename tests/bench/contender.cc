@@ -51,7 +51,7 @@ size_t PeakResidentBytes(pid_t pid) {
 }  // namespace
 
 void Serve(Contender& contender, pid_t peer) {
-  std::cout << "ready" << std::endl;
+  std::cout << "ready " << peer << std::endl;
   for (std::string line; std::getline(std::cin, line);) {
     std::istringstream words(line);
     std::string request;

@@ -22,7 +22,8 @@ class Contender {
   virtual void Call() = 0;
 };
 
-// Answers requests on standard input, each with one line of JSON:
+// Says "ready PID", with the peer's process id, then answers requests on
+// standard input, each with one line of JSON:
 //
 //   round_trip FLOATS CALLS   the seconds of each call, one after the other
 //   memory                    peak resident bytes of this process and the peer

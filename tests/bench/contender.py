@@ -2,6 +2,7 @@
 """One of the programs that are compared; what it answers is in contender.h."""
 
 import json
+import os
 import subprocess
 
 
@@ -13,8 +14,16 @@ class Contender:
         self._command = command
         self._process = subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE,
                                          text=True)
-        if self._read() != "ready":
+        word, peer = self._read().split()
+        if word != "ready":
             raise RuntimeError(f"{command}: did not say that it is ready")
+        self._peer = int(peer)
+
+    def place(self, caller, peer):
+        """Binds all threads of both ends to one core each; later ones follow their makers."""
+        for pid, core in ((self._process.pid, caller), (self._peer, peer)):
+            for thread in os.listdir(f"/proc/{pid}/task"):
+                os.sched_setaffinity(int(thread), {core})
 
     def round_trips(self, floats, calls):
         """The seconds of each of so many calls."""

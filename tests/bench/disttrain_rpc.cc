@@ -75,6 +75,7 @@ class DisttrainRpc final : public Contender {
   DisttrainRpc() : echo_(rpc::Remote<Echo>(1)) {}
 
   void Prepare(size_t floats) override {
+    payload_ = answer_ = at::Tensor();
     payload_ = at::ones({static_cast<int64_t>(floats)});
   }
   void Call() override {

@@ -20,6 +20,14 @@ def ratio_to(base, series):
                              for ours, theirs in zip(series, base))
 
 
+def torch_columns(run):
+    """What the same program does on torch's RPC, and how many times as much ours does."""
+    theirs = run["torch_steps_per_second"]
+    if theirs is None:
+        return ["not measured", ""]
+    return [f"{theirs:.0f}", f"{run['steps_per_second'] / theirs:.0f} ×"]
+
+
 def table(header, rows):
     lines = ["| " + " | ".join(header) + " |", "|" + "---|" * len(header)]
     return "\n".join(lines + ["| " + " | ".join(row) + " |" for row in rows]) + "\n"
@@ -30,14 +38,14 @@ def duration(seconds):
 
 
 def round_trip_rows(measured):
-    for socket, payload, size, by_name in measured:
+    for socket, cores, payload, size, by_name in measured:
         base = next(iter(by_name.values()))
         for name, series in by_name.items():
             calls = [seconds for one_round in series for seconds in one_round]
             median = statistics.median(calls)
             # There and back again.
             speed = f"{2 * size / median / 1e9:.2f} GB/s" if size >= 1 << 20 else ""
-            yield [socket, payload, name, duration(median), duration(percentile(calls, 0.99)),
+            yield [socket, cores, payload, name, duration(median), duration(percentile(calls, 0.99)),
                    f"{ratio_to(base, series):.2f}", speed]
 
 
@@ -73,8 +81,9 @@ def render(source_dir, round_trips, memory, roster, jobs):
         "kind, the median over all rounds of the medians' ratio. Figures of different runs do not "
         "compare.\n",
         "## There and back\n",
-        "A tensor of float32 to another process and back, one call after the other.\n",
-        table(["socket", "payload", "", "median", "p99", "ratio", "both ways"],
+        "A tensor of float32 to another process and back, one call after the other. *on*: the two "
+        "ends run on one core each, or share one.\n",
+        table(["socket", "on", "payload", "", "median", "p99", "ratio", "both ways"],
               round_trip_rows(round_trips)),
         "Peak resident memory after that, 64 MiB tensors included:\n",
         table(["socket", "", "caller", "peer"],
@@ -85,9 +94,11 @@ def render(source_dir, round_trips, memory, roster, jobs):
         f"{statistics.median(roster_times):.2f} s (median of {len(roster_times)}).\n",
         "`dtj run -f manifests/cartpole.yaml` with its agent and so many observers. *start*: from the "
         "command to the end of the first episode.\n",
-        table(["observers", "start", "environment steps a second", "resident: agent", "observer"],
+        table(["observers", "start", "environment steps a second", "torch's RPC and Gymnasium", "ratio",
+               "resident: agent", "observer"],
               [[str(run["observers"]), f"{run['start_seconds']:.2f} s",
-                f"{run['steps_per_second']:.0f}", mebibytes(run["memory"]["agent"]),
-                mebibytes(run["memory"]["observer"])] for run in jobs]),
+                f"{run['steps_per_second']:.0f}", *torch_columns(run),
+                mebibytes(run["memory"]["agent"]), mebibytes(run["memory"]["observer"])]
+               for run in jobs]),
     ]
     return "\n".join(parts)

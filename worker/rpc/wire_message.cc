@@ -1,6 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "worker/rpc/wire_message.h"
 
+#include <sys/mman.h>
+
+#include <cstdint>
 #include <limits>
 #include <utility>
 
@@ -66,6 +69,19 @@ absl::StatusOr<uint64_t> BytesOf(const v1::TensorHeader& tensor) {
     bytes = size == 0 ? 0 : bytes;
   }
   return bytes == 0 ? 0 : static_cast<uint64_t>(extent);
+}
+
+// Fresh memory is made page by page as it is first written: for a large tensor
+// that costs as much as to receive it. A hint; where the kernel does not take
+// it, nothing is lost.
+void AdviseHugePages(void* data, size_t bytes) {
+  constexpr uintptr_t kHugePage = uintptr_t{2} << 20;
+  const auto address = reinterpret_cast<uintptr_t>(data);
+  const uintptr_t begin = (address + kHugePage - 1) / kHugePage * kHugePage;
+  const uintptr_t end = (address + bytes) / kHugePage * kHugePage;
+  if (begin >= end) return;
+  // NOLINTNEXTLINE(performance-no-int-to-ptr)
+  ::madvise(reinterpret_cast<void*>(begin), end - begin, MADV_HUGEPAGE);
 }
 
 absl::Status CheckHeader(const v1::RpcHeader& header) {
@@ -149,6 +165,8 @@ absl::Status AllocateTensors(absl::Span<const uint64_t> sizes,
     message.tensors.push_back(
         at::empty(shape, at::TensorOptions().dtype(
                              static_cast<at::ScalarType>(tensor.dtype()))));
+    AdviseHugePages(message.tensors.back().data_ptr(),
+                    message.tensors.back().nbytes());
   }
   return absl::OkStatus();
 }
