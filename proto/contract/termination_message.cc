@@ -2,6 +2,7 @@
 #include "proto/contract/termination_message.h"
 
 #include <cmath>
+#include <limits>
 
 #include "nlohmann/json.hpp"
 
@@ -11,6 +12,8 @@ namespace {
 constexpr size_t kMaxBytes = 4096;
 // Room for the fields around the cause.
 constexpr size_t kMaxCauseBytes = 3000;
+constexpr int64_t kMaxInt = std::numeric_limits<int>::max();
+constexpr int64_t kMaxInt64 = std::numeric_limits<int64_t>::max();
 
 // Cuts at a border of UTF-8 characters: continuation bytes are 10xxxxxx.
 std::string Shortened(std::string text) {
@@ -54,9 +57,14 @@ std::optional<TerminationMessage> ParseTerminationMessage(
   const auto json =
       nlohmann::json::parse(text, nullptr, /*allow_exceptions=*/false);
   if (!json.is_object()) return std::nullopt;
-  const auto integer = [&json](const char* key) -> std::optional<int64_t> {
+  // Not negative, and at most `max`: else it is none of ours.
+  const auto integer = [&json](const char* key,
+                               int64_t max) -> std::optional<int64_t> {
     const auto found = json.find(key);
-    if (found == json.end() || !found->is_number_integer()) return std::nullopt;
+    if (found == json.end() || !found->is_number_unsigned() ||
+        found->get<uint64_t>() > static_cast<uint64_t>(max)) {
+      return std::nullopt;
+    }
     return found->get<int64_t>();
   };
   const auto number = [&json](const char* key) -> std::optional<double> {
@@ -69,16 +77,17 @@ std::optional<TerminationMessage> ParseTerminationMessage(
     return found != json.end() && found->is_string() ? found->get<std::string>()
                                                      : "";
   };
-  const auto rank = integer("rank");
+  const auto rank = integer("rank", kMaxInt);
   if (!rank || !json.contains("cause")) return std::nullopt;
   TerminationMessage message;
   message.rank = static_cast<int>(*rank);
   message.role = text_of("role");
   message.cause = text_of("cause");
-  message.step = integer("step").value_or(0);
-  message.exit_code = static_cast<int>(integer("exitCode").value_or(0));
-  message.time_ms = integer("timeMs").value_or(0);
-  if (const auto failed = integer("failedRank"))
+  message.step = integer("step", kMaxInt64).value_or(0);
+  message.exit_code =
+      static_cast<int>(integer("exitCode", kMaxInt).value_or(0));
+  message.time_ms = integer("timeMs", kMaxInt64).value_or(0);
+  if (const auto failed = integer("failedRank", kMaxInt))
     message.failed_rank = static_cast<int>(*failed);
   message.reward = number("reward");
   message.episode_reward = number("episodeReward");

@@ -13,9 +13,9 @@ namespace disttrain {
 //   {"rank":2,"role":"observer","cause":"...","step":40,"exitCode":1,"timeMs":1767607200000}
 struct TerminationMessage {
   int rank = 0;
-  std::string role;
+  std::string role = {};
   // One line, for a person.
-  std::string cause;
+  std::string cause = {};
   int64_t step = 0;
   int exit_code = 0;
   // Milliseconds since the epoch when the failure was noticed.
