@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "worker/transport/reactor.h"
 
-#include <pthread.h>
 #include <sched.h>
 #include <sys/epoll.h>
 #include <sys/eventfd.h>
@@ -23,8 +22,6 @@ namespace {
 
 constexpr uint64_t kNudge = 0;  // in poll_fd_; channels have ids from 1 on
 constexpr int kMaxEvents = 64;
-// A pool thread that was idle so long ends, if another one is idle as well.
-constexpr int kIdleMilliseconds = 10'000;
 
 absl::Status Error(const char* what) {
   return absl::UnavailableError(
@@ -50,14 +47,13 @@ int PollMilliseconds(absl::Time deadline) {
       absl::ToInt64Milliseconds(left + absl::Microseconds(999)), 0, 60'000));
 }
 
-// One event for whoever polls the eventfd.
-void Ring(const UniqueFd& fd) {
+}  // namespace
+
+void Reactor::Ring(const UniqueFd& fd) {
   const uint64_t one = 1;
   const ssize_t written = ::write(fd.get(), &one, sizeof(one));
   DISTTRAIN_CHECK(written == sizeof(one));
 }
-
-}  // namespace
 
 absl::StatusOr<std::unique_ptr<Reactor>> Reactor::Create(int max_threads) {
   std::unique_ptr<Reactor> reactor(new Reactor(max_threads));
@@ -126,29 +122,6 @@ void Reactor::ArmLocked(bool armed) {
   const absl::Status status =
       Control(watch_fd_.get(), EPOLL_CTL_MOD, poll_fd_.get(), events, 0);
   DISTTRAIN_CHECK(status.ok());
-}
-
-void Reactor::SpawnLocked() {
-  ReapLocked();
-  Worker& worker = workers_.emplace_back();
-  try {
-    worker.thread =
-        std::thread(&Reactor::WorkerLoop, this, &worker, next_worker_++);
-  } catch (const std::system_error&) {
-    // No more threads here: those that run go on, as at max_threads.
-    workers_.pop_back();
-    return;
-  }
-  ++live_;
-  // It counts as idle from now on: it looks for work before it sleeps.
-  ++watching_;
-}
-
-void Reactor::ReapLocked() {
-  workers_.remove_if([](Worker& worker) {
-    if (worker.ended) worker.thread.join();
-    return worker.ended;
-  });
 }
 
 void Reactor::SummonLocked() {
@@ -249,60 +222,6 @@ bool Reactor::LeadOnce(absl::Time deadline) {
   return true;
 }
 
-bool Reactor::LeadAgain() {
-  if (Leads()) return true;
-  absl::MutexLock lock(&mu_);
-  return tasks_.empty() && TryLeadLocked(false);
-}
-
-bool Reactor::Watch() {
-  std::array<epoll_event, 1> event;
-  const int count =
-      ::epoll_wait(watch_fd_.get(), event.data(), 1, kIdleMilliseconds);
-  if (count != 0) return true;
-  absl::MutexLock lock(&mu_);
-  return watching_ <= 1;
-}
-
-void Reactor::WorkOnce() {
-  absl::AnyInvocable<void()> task;
-  {
-    absl::MutexLock lock(&mu_);
-    if (!tasks_.empty()) {
-      task = std::move(tasks_.front());
-      tasks_.pop_front();
-    } else if (!TryLeadLocked(false)) {
-      return;
-    }
-    --watching_;
-    if (!tasks_.empty()) Ring(task_fd_);
-    // What woke this thread may have been something to read.
-    if (NobodyLeads()) SummonLocked();
-  }
-  if (task) {
-    task();
-    task = nullptr;
-  } else {
-    bool more = true;
-    while (more && LeadAgain()) more = LeadOnce(absl::InfinitePast());
-  }
-  absl::MutexLock lock(&mu_);
-  ++watching_;
-  if (Leads()) ReleaseLocked();
-}
-
-void Reactor::WorkerLoop(Worker* self, int number) {
-  ::pthread_setname_np(::pthread_self(),
-                       fmt::format("data-{}", number).c_str());
-  while (!stopped_ && Watch()) WorkOnce();
-  absl::MutexLock lock(&mu_);
-  --watching_;
-  --live_;
-  self->ended = true;
-  // It may have been counted on.
-  if (NobodyLeads()) SummonLocked();
-}
-
 void Reactor::Follow(Waiter& waiter, absl::Time deadline) {
   while (!waiter.signalled && !stopped_ && (!started_ || !NobodyLeads())) {
     if (waiter.wake.WaitWithDeadline(&mu_, deadline)) return;
@@ -366,19 +285,6 @@ void Reactor::Wake() {
   if (leader_waits_ && !Leads()) Ring(nudge_fd_);
 }
 
-void Reactor::Run(absl::AnyInvocable<void()> task) {
-  absl::MutexLock lock(&mu_);
-  if (stopped_) return;
-  tasks_.push_back(std::move(task));
-  // A thread that only spins is as good as idle.
-  const int idle = watching_ + (pool_spins_ ? 1 : 0);
-  if (pool_spins_) lead_wanted_ = true;
-  if (static_cast<size_t>(idle) < tasks_.size() && live_ < max_threads_) {
-    SpawnLocked();
-  }
-  Ring(task_fd_);
-}
-
 void Reactor::Stop() {
   std::list<Worker> workers;
   std::unordered_map<uint64_t, std::shared_ptr<Channel>> channels;
@@ -397,16 +303,6 @@ void Reactor::Stop() {
   channels.swap(channels_);
   ready_.clear();
   tasks_.clear();
-}
-
-int Reactor::threads() const {
-  absl::MutexLock lock(&mu_);
-  return live_;
-}
-
-int Reactor::idle_threads() const {
-  absl::MutexLock lock(&mu_);
-  return watching_;
 }
 
 }  // namespace disttrain::transport

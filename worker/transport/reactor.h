@@ -103,6 +103,8 @@ class Reactor {
 
   explicit Reactor(int max_threads) : max_threads_(max_threads) {}
   absl::Status Open();
+  // One event for whoever polls the eventfd.
+  static void Ring(const UniqueFd& fd);
 
   // Takes the lead if nobody has it, or the caller does.
   bool TryLeadLocked(bool waiter) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_);
