@@ -52,10 +52,10 @@ def _run(build_dir, observers, episodes):
         # It fails by design, at its last episode: no reward is enough.
         process = subprocess.Popen(command, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL,
                                    env={**os.environ, "XDG_STATE_HOME": folder})
-        memory = {}
+        ports, memory = {}, {}
         while process.poll() is None:
-            _sample_memory(folder, memory)
-            time.sleep(0.02)
+            _sample_memory(folder, ports, memory)
+            time.sleep(0.1)  # seldom: what is measured needs the cores
         ended = _lines(folder, "agent", "env_steps")
         if len(ended) != episodes:
             raise RuntimeError(f"{len(ended)} of {episodes} episodes: {' '.join(command)}")
@@ -77,16 +77,19 @@ def _lines(folder, role, field):
     return found
 
 
-def _sample_memory(folder, memory):
-    """Raises memory[role] to what the rank's own /metrics says now."""
+def _sample_memory(folder, ports, memory):
+    """Raises memory[role] to what the rank's own /metrics says now; `ports` keeps where that is."""
     for role in ("agent", "observer"):
-        for record in _lines(folder, role, "port")[:1]:
-            try:
-                with urllib.request.urlopen(f"http://127.0.0.1:{record['port']}/metrics",
-                                            timeout=5) as answer:
-                    text = answer.read().decode()
-            except OSError:
-                continue  # it is leaving
-            name = "process_resident_memory_bytes "
-            memory[role] = max([memory.get(role, 0)] + [float(line[len(name):])
-                               for line in text.splitlines() if line.startswith(name)])
+        if role not in ports:
+            served = _lines(folder, role, "port")
+            if not served:
+                continue  # it is starting
+            ports[role] = served[0]["port"]
+        try:
+            with urllib.request.urlopen(f"http://127.0.0.1:{ports[role]}/metrics", timeout=5) as answer:
+                text = answer.read().decode()
+        except OSError:
+            continue  # it is leaving
+        name = "process_resident_memory_bytes "
+        memory[role] = max([memory.get(role, 0)] + [float(line[len(name):])
+                           for line in text.splitlines() if line.startswith(name)])

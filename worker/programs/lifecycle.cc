@@ -82,11 +82,10 @@ WorkerActions Lifecycle::Lost(const PeerLost& lost, absl::Time now) {
   v1::Failure failure;
   failure.set_rank(lost.rank);
   failure.set_cause(lost.reason);
-  if (options_.replaceable.count(options_.rank) > 0) {
-    return Failed(failure, now);
-  }
   WorkerActions actions = Failed(failure, now);
-  actions.insert(actions.begin(), TellFailure{failure});
+  if (options_.replaceable.count(options_.rank) == 0) {
+    actions.insert(actions.begin(), TellFailure{failure});
+  }
   return actions;
 }
 

@@ -218,16 +218,17 @@ void WorkerProcess::Perform(const WorkerAction& action) {
       self.Try("telling the end", self.session_.client().Finish(tell.reason));
     }
     void operator()(const DropPeer& drop) const {
-      self.log_.Warn("a rank is lost; the others go on",
-                     {{"peer", Describe(PeerFrom(drop.member))},
-                      {"incarnation", drop.member.incarnation()}});
-      self.agent_->Drop(PeerFrom(drop.member), "rank 0 hears nothing of it");
+      const rpc::Peer peer = PeerFrom(drop.member);
+      self.log_.Warn(
+          "a rank is lost; the others go on",
+          {{"peer", Describe(peer)}, {"incarnation", peer.incarnation}});
+      self.agent_->Drop(peer, "rank 0 hears nothing of it");
     }
     void operator()(const ReplacePeer& replace) const {
-      self.log_.Info("a rank is back",
-                     {{"peer", Describe(PeerFrom(replace.member))},
-                      {"incarnation", replace.member.incarnation()}});
-      self.agent_->Replace(PeerFrom(replace.member), replace.member.address());
+      const rpc::Peer peer = PeerFrom(replace.member);
+      self.log_.Info("a rank is back", {{"peer", Describe(peer)},
+                                        {"incarnation", peer.incarnation}});
+      self.agent_->Replace(peer, replace.member.address());
     }
     void operator()(const Leave&) const {}
   };

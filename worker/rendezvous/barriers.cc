@@ -98,7 +98,7 @@ Barriers::Answers Barriers::RankGone(int rank, bool replaceable) {
       if (const auto entered = barrier.entered.extract(rank)) {
         answers.emplace_back(entered.mapped(), status);
       }
-      Complete(std::string(name), answers);
+      Complete(name, answers);
       continue;
     }
     for (const auto& [member, ticket] : barrier.entered) {

@@ -122,6 +122,8 @@ class Core final : public transport::Handler,
   void FailCall(const std::shared_ptr<OutgoingCall>& call, ErrorCode code,
                 const std::string& detail,
                 ErrorCode cause = ErrorCode::kRemoteException);
+  // Why no call may be made any more, if so.
+  std::optional<std::pair<ErrorCode, std::string>> Ending() const;
   // Why a call may not be made, if so.
   std::optional<std::pair<ErrorCode, std::string>> Refusal(
       const Peer& peer) const;

@@ -39,23 +39,27 @@ void Core::FailCall(const std::shared_ptr<OutgoingCall>& call, ErrorCode code,
   call->state->Fail(MakeError(code, SiteOf(*call), detail, cause));
 }
 
-std::optional<std::pair<ErrorCode, std::string>> Core::Refusal(
-    const Peer& peer) const {
-  const ServedCall* parent = ServedCall::Current();
+std::optional<std::pair<ErrorCode, std::string>> Core::Ending() const {
   switch (phase_.load()) {
     case Phase::kRunning:
-      break;
+      return std::nullopt;
     case Phase::kDraining:
       // What runs here may finish, and may need calls for that.
-      if (parent != nullptr) break;
+      if (ServedCall::Current() != nullptr) return std::nullopt;
       [[fallthrough]];
     case Phase::kClosed:
       return {{ErrorCode::kShuttingDown, "this process is shutting down"}};
-    case Phase::kAborted: {
-      absl::MutexLock lock(&keeper_mu_);
-      return {{ErrorCode::kCancelled, abort_reason_}};
-    }
+    case Phase::kAborted:
+      break;
   }
+  absl::MutexLock lock(&keeper_mu_);
+  return {{ErrorCode::kCancelled, abort_reason_}};
+}
+
+std::optional<std::pair<ErrorCode, std::string>> Core::Refusal(
+    const Peer& peer) const {
+  if (auto ending = Ending()) return ending;
+  const ServedCall* parent = ServedCall::Current();
   if (parent != nullptr && parent->cancelled()) {
     return {{ErrorCode::kCancelled, "the call that makes it was cancelled"}};
   }

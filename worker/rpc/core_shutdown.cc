@@ -113,10 +113,8 @@ std::shared_ptr<State<void>> Core::NextReturn() {
     returns_.push_back(state);
   }
   // CancelAll may have looked before.
-  if (phase_.load() != Phase::kRunning) {
-    for (const auto& waiting : TakeReturns()) {
-      waiting->Cancel("this process is shutting down");
-    }
+  if (const auto ending = Ending()) {
+    for (const auto& waiting : TakeReturns()) waiting->Cancel(ending->second);
   }
   return state;
 }

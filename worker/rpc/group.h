@@ -139,9 +139,9 @@ class Group {
   // Looks which members have come back; `change` is resolved when one that is
   // being made is ready.
   void Renew(const std::shared_ptr<internal::State<void>>& change) {
-    for (Member& known : Snapshot()) {
-      if (!known.peer.replaceable) continue;
-      Member member = known;
+    for (Member& member : Snapshot()) {
+      if (!member.peer.replaceable) continue;
+      const auto before = member.coming;
       if (member.coming != nullptr && member.coming->ready()) Adopt(member);
       const auto life = internal::LivingPeer(*core_, member.peer.rank);
       if (life.has_value() && life->incarnation > member.peer.incarnation) {
@@ -150,7 +150,7 @@ class Group {
       if (member.coming != nullptr && change != nullptr) {
         member.coming->OnReady([change] { change->Set({}); });
       }
-      if (member.coming != known.coming) Store(member);
+      if (member.coming != before) Store(member);
     }
   }
 

@@ -191,6 +191,10 @@ TEST(Group, StopsWaitingForAReturnWhenTheAgentIsAborted) {
       MessageOfThrow<Cancelled>([&] { counters.Call(&Counter::Add, 1); }),
       HasSubstr("told to stop"));
   later.join();
+  // The same for who comes after that.
+  EXPECT_THAT(
+      MessageOfThrow<Cancelled>([&] { counters.Call(&Counter::Add, 1); }),
+      HasSubstr("told to stop"));
 }
 
 }  // namespace
