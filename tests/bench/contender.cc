@@ -10,11 +10,14 @@
 #include <cerrno>
 #include <chrono>
 #include <cstdlib>
+#include <deque>
 #include <filesystem>
 #include <fstream>
 #include <iostream>
+#include <latch>
 #include <sstream>
 #include <system_error>
+#include <thread>
 
 #include "fmt/format.h"
 #include "nlohmann/json.hpp"
@@ -24,18 +27,62 @@ namespace {
 
 using Clock = std::chrono::steady_clock;
 
-std::vector<double> RoundTrips(Contender& contender, size_t floats,
-                               size_t calls) {
-  contender.Prepare(floats);
+double SecondsSince(Clock::time_point start) {
+  return std::chrono::duration<double>(Clock::now() - start).count();
+}
+
+std::vector<double> RoundTrips(Contender& contender, size_t calls) {
   std::vector<double> seconds;
   seconds.reserve(calls);
   for (size_t i = 0; i < calls; ++i) {
     const Clock::time_point start = Clock::now();
     contender.Call();
-    seconds.push_back(
-        std::chrono::duration<double>(Clock::now() - start).count());
+    seconds.push_back(SecondsSince(start));
   }
   return seconds;
+}
+
+nlohmann::json InFlight(Contender& contender, size_t calls, size_t depth) {
+  struct Pending {
+    Clock::time_point start;
+    std::function<void()> wait;
+  };
+  std::deque<Pending> pending;
+  std::vector<double> seconds;
+  seconds.reserve(calls);
+  const Clock::time_point begin = Clock::now();
+  while (seconds.size() < calls) {
+    if (pending.size() < depth && seconds.size() + pending.size() < calls) {
+      const Clock::time_point start = Clock::now();
+      pending.push_back({start, contender.Start()});
+      continue;
+    }
+    pending.front().wait();
+    seconds.push_back(SecondsSince(pending.front().start));
+    pending.pop_front();
+  }
+  return {{"seconds", seconds}, {"total", SecondsSince(begin)}};
+}
+
+nlohmann::json Callers(Contender& contender, size_t calls, size_t callers) {
+  std::vector<std::vector<double>> shares(callers);
+  std::vector<std::thread> threads;
+  std::latch everybody(static_cast<std::ptrdiff_t>(callers) + 1);
+  for (std::vector<double>& share : shares) {
+    threads.emplace_back([&contender, &everybody, &share, calls, callers] {
+      everybody.arrive_and_wait();
+      share = RoundTrips(contender, calls / callers);
+    });
+  }
+  everybody.arrive_and_wait();
+  const Clock::time_point begin = Clock::now();
+  for (std::thread& thread : threads) thread.join();
+  const double total = SecondsSince(begin);
+  std::vector<double> seconds;
+  for (const std::vector<double>& share : shares) {
+    seconds.insert(seconds.end(), share.begin(), share.end());
+  }
+  return {{"seconds", seconds}, {"total", total}};
 }
 
 // The kernel's high-water mark ("VmHWM", proc(5)).
@@ -50,6 +97,10 @@ size_t PeakResidentBytes(pid_t pid) {
 
 }  // namespace
 
+std::function<void()> Contender::Start() {
+  Die("this contender has one call at a time");
+}
+
 void Serve(Contender& contender, pid_t peer) {
   std::cout << "ready " << peer << std::endl;
   for (std::string line; std::getline(std::cin, line);) {
@@ -57,12 +108,19 @@ void Serve(Contender& contender, pid_t peer) {
     std::string request;
     size_t floats = 0;
     size_t calls = 0;
+    size_t at_once = 0;
     words >> request;
+    if (words >> floats >> calls) contender.Prepare(floats);
+    words >> at_once;
     nlohmann::json answer;
     if (request == "memory") {
       answer = {PeakResidentBytes(getpid()), PeakResidentBytes(peer)};
-    } else if (request == "round_trip" && words >> floats >> calls) {
-      answer = RoundTrips(contender, floats, calls);
+    } else if (request == "round_trip" && calls > 0) {
+      answer = RoundTrips(contender, calls);
+    } else if (request == "in_flight" && at_once > 0) {
+      answer = InFlight(contender, calls, at_once);
+    } else if (request == "callers" && at_once > 0) {
+      answer = Callers(contender, calls, at_once);
     } else {
       Die(fmt::format("unknown request '{}'", line));
     }

@@ -4,6 +4,7 @@
 #include <sys/types.h>
 
 #include <cstddef>
+#include <functional>
 #include <string>
 #include <vector>
 
@@ -18,15 +19,27 @@ class Contender {
 
   // Makes a payload of so many float32 for the calls that follow.
   virtual void Prepare(size_t floats) = 0;
-  // Blocking: until the payload has come back.
+  // Threads: many at once, if it has Start. Blocking: until the payload has
+  // come back.
   virtual void Call() = 0;
+  // Starts a call; what it returns blocks until the payload has come back.
+  // Those that can have one call at a time only leave it as it is: it dies.
+  virtual std::function<void()> Start();
 };
 
 // Says "ready PID", with the peer's process id, then answers requests on
 // standard input, each with one line of JSON:
 //
-//   round_trip FLOATS CALLS   the seconds of each call, one after the other
-//   memory                    peak resident bytes of this process and the peer
+//   round_trip FLOATS CALLS
+//     The seconds of each call, one after the other.
+//   in_flight FLOATS CALLS DEPTH
+//     One thread with so many calls in flight: it waits for the oldest, then
+//     starts another. {"seconds": [of each call], "total": of all together}
+//   callers FLOATS CALLS THREADS
+//     So many threads, each with its share of the calls, one after the other.
+//     The same answer.
+//   memory
+//     Peak resident bytes of this process and the peer.
 //
 // Returns at the end of standard input.
 void Serve(Contender& contender, pid_t peer);
