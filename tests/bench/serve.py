@@ -1,8 +1,10 @@
 # SPDX-License-Identifier: Apache-2.0
 """The protocol of contender.h for contenders in Python."""
 
+import collections
 import json
 import sys
+import threading
 import time
 
 
@@ -16,26 +18,65 @@ def peak_resident_bytes(pid):
 def serve(prepare, peer):
     """Answers requests until the end of standard input.
 
-    prepare(floats) gives the call to measure: a function without arguments that returns when a
-    payload of so many float32 has been there and back. `peer`: its process id.
+    prepare(floats) gives the call to measure: a function without arguments that starts sending a
+    payload of so many float32, and returns one that returns when it has come back. `peer`: the
+    other end's process id.
     """
     print("ready", peer, flush=True)
     for line in sys.stdin:
         request, *numbers = line.split()
         if request == "memory":
             answer = [peak_resident_bytes("self"), peak_resident_bytes(peer)]
-        elif request == "round_trip":
-            floats, calls = map(int, numbers)
-            answer = _round_trips(prepare(floats), calls)
+        elif request in REQUESTS:
+            floats, *numbers = map(int, numbers)
+            answer = REQUESTS[request](prepare(floats), *numbers)
         else:
             sys.exit(f"unknown request {line!r}")
         print(json.dumps(answer), flush=True)
 
 
-def _round_trips(call, calls):
+def _round_trips(start_call, calls):
     seconds = []
     for _ in range(calls):
         start = time.perf_counter()
-        call()
+        start_call()()
         seconds.append(time.perf_counter() - start)
     return seconds
+
+
+def _in_flight(start_call, calls, depth):
+    pending, seconds = collections.deque(), []
+    begin = time.perf_counter()
+    while len(seconds) < calls:
+        if len(pending) < depth and len(seconds) + len(pending) < calls:
+            start = time.perf_counter()
+            pending.append((start, start_call()))
+            continue
+        start, wait = pending.popleft()
+        wait()
+        seconds.append(time.perf_counter() - start)
+    return {"seconds": seconds, "total": time.perf_counter() - begin}
+
+
+def _callers(start_call, calls, callers):
+    everybody, shares = threading.Barrier(callers + 1), []
+
+    def run():
+        everybody.wait()
+        shares.append(_round_trips(start_call, calls // callers))
+
+    threads = [threading.Thread(target=run) for _ in range(callers)]
+    for thread in threads:
+        thread.start()
+    everybody.wait()
+    begin = time.perf_counter()
+    for thread in threads:
+        thread.join()
+    total = time.perf_counter() - begin
+    seconds = [value for share in shares for value in share]
+    if len(seconds) != calls // callers * callers:
+        sys.exit("calls have failed")
+    return {"seconds": seconds, "total": total}
+
+
+REQUESTS = {"round_trip": _round_trips, "in_flight": _in_flight, "callers": _callers}

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""torch's own RPC (TensorPipe) from Python: rpc_sync of a Python function.
+"""torch's own RPC (TensorPipe) from Python: rpc_async of a Python function.
 
 torch_rpc.py tcp     (its peer: torch_rpc.py --peer PORT)
 """
@@ -44,7 +44,8 @@ def main():
 
     def prepare(floats):
         values = torch.ones(floats)
-        return lambda: rpc.rpc_sync("peer", echo, args=(values,), timeout=60)
+        # rpc_sync is this and no more.
+        return lambda: rpc.rpc_async("peer", echo, args=(values,), timeout=60).wait
 
     serve(prepare, peer.pid)
     rpc.shutdown()
