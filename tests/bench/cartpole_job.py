@@ -33,8 +33,8 @@ def measure(build_dir, peers_python, observer_counts, episodes):
 
 
 def _torch_steps_per_second(python, observers):
-    command = [python, "-B", "-W", "ignore", os.path.join(HERE, "torch_reinforce.py"), str(observers),
-               str(TORCH_EPISODES)]
+    command = [python, "-B", "-W", "ignore", os.path.join(HERE, "torch_reinforce.py"), "speed",
+               str(observers), str(TORCH_EPISODES)]
     return float(subprocess.run(command, check=True, stdout=subprocess.PIPE, text=True).stdout)
 
 
@@ -43,11 +43,7 @@ def _run(build_dir, observers, episodes):
         settings = {"roles[1].replicas": observers, "parameters.episodes": episodes,
                     "parameters.log_interval": 1, "parameters.reward_threshold": 1e9,
                     "failurePolicy.maxRestarts": 0}
-        command = [os.path.join(build_dir, "bin", "dtj"), "run", "-q", "--no-progress",
-                   "-f", os.path.join(HERE, "..", "..", "manifests", "cartpole.yaml"),
-                   "--log-dir", folder]
-        for path, value in settings.items():
-            command += ["--set", f"{path}={value}"]
+        command = dtj_command(build_dir, folder, settings)
         started = time.time()
         # It fails by design, at its last episode: no reward is enough.
         process = subprocess.Popen(command, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL,
@@ -56,7 +52,7 @@ def _run(build_dir, observers, episodes):
         while process.poll() is None:
             _sample_memory(folder, ports, memory)
             time.sleep(0.1)  # seldom: what is measured needs the cores
-        ended = _lines(folder, "agent", "env_steps")
+        ended = lines(folder, "agent", "env_steps")
         if len(ended) != episodes:
             raise RuntimeError(f"{len(ended)} of {episodes} episodes: {' '.join(command)}")
         steps = sum(episode["env_steps"] for episode in ended[1:])
@@ -64,7 +60,16 @@ def _run(build_dir, observers, episodes):
                 "steps_per_second": steps / (ended[-1]["ts"] - ended[0]["ts"]), "memory": memory}
 
 
-def _lines(folder, role, field):
+def dtj_command(build_dir, folder, settings):
+    """Runs manifests/cartpole.yaml with {path: value} set; its logs go to `folder`."""
+    command = [os.path.join(build_dir, "bin", "dtj"), "run", "-q", "--no-progress", "-f",
+               os.path.join(HERE, "..", "..", "manifests", "cartpole.yaml"), "--log-dir", folder]
+    for path, value in settings.items():
+        command += ["--set", f"{path}={value}"]
+    return command
+
+
+def lines(folder, role, field):
     """The role's log lines that have that field; ts in seconds."""
     found = []
     for path in glob.glob(os.path.join(folder, f"*-{role}-0.log")):
@@ -81,7 +86,7 @@ def _sample_memory(folder, ports, memory):
     """Raises memory[role] to what the rank's own /metrics says now; `ports` keeps where that is."""
     for role in ("agent", "observer"):
         if role not in ports:
-            served = _lines(folder, role, "port")
+            served = lines(folder, role, "port")
             if not served:
                 continue  # it is starting
             ports[role] = served[0]["port"]

@@ -1,13 +1,15 @@
 # SPDX-License-Identifier: Apache-2.0
 """The reinforce program on torch's Python RPC and Gymnasium, as its tutorial has it.
 
-torch_reinforce.py OBSERVERS EPISODES
+torch_reinforce.py speed OBSERVERS EPISODES        the environment steps per second, from the end
+                                                   of the first episode on
+torch_reinforce.py solve OBSERVERS SEED SECONDS    {"solved": within so long, "episodes": so far}
 
 An agent and so many observers, each a process. Every step is one call of an observer to the agent
-(action) and one more (reward). Prints the environment steps per second, from the end of the first
-episode on. https://pytorch.org/tutorials/intermediate/rpc_tutorial.html
+(action) and one more (reward). https://pytorch.org/tutorials/intermediate/rpc_tutorial.html
 """
 
+import json
 import sys
 import time
 
@@ -22,6 +24,8 @@ from torch_rpc import free_port
 GAMMA = 0.99
 MAX_STEPS = 10000
 SEED = 543
+# What CartPole-v1 calls solved.
+REWARD_THRESHOLD = 475.0
 
 
 class Policy(torch.nn.Module):
@@ -39,10 +43,10 @@ class Policy(torch.nn.Module):
 
 class Observer:
 
-    def __init__(self):
+    def __init__(self, seed):
         self.id = rpc.get_worker_info().id
         self.env = gymnasium.make("CartPole-v1")
-        self.env.reset(seed=SEED + self.id)
+        self.env.reset(seed=seed + self.id)
 
     def run_episode(self, agent):
         state, _ = self.env.reset()
@@ -56,11 +60,12 @@ class Observer:
 
 class Agent:
 
-    def __init__(self, observers):
+    def __init__(self, observers, seed):
         self.reference = rpc.RRef(self)
         self.policy = Policy()
         self.optimizer = torch.optim.Adam(self.policy.parameters(), lr=1e-2)
-        self.observers = [rpc.remote(f"observer{i}", Observer) for i in range(observers)]
+        self.observers = [rpc.remote(f"observer{i}", Observer, args=(seed,)) for i in range(observers)]
+        self.running_reward = 0.0
         self.rewards = {i + 1: [] for i in range(observers)}
         self.log_probabilities = {i + 1: [] for i in range(observers)}
 
@@ -83,6 +88,8 @@ class Agent:
         loss.backward()
         self.optimizer.step()
         steps = sum(map(len, self.rewards.values()))
+        least = min(map(sum, self.rewards.values()))
+        self.running_reward = 0.05 * least + 0.95 * self.running_reward
         for observer in self.rewards:
             self.rewards[observer].clear()
             self.log_probabilities[observer].clear()
@@ -98,22 +105,42 @@ class Agent:
         return sum(-log * value for log, value in zip(self.log_probabilities[observer], values))
 
 
-def run(rank, observers, episodes, port):
+def measure_speed(agent, episodes):
+    agent.run_episode()
+    start = time.perf_counter()
+    steps = sum(agent.run_episode() for _ in range(episodes))
+    print(steps / (time.perf_counter() - start), flush=True)
+
+
+def solve(agent, deadline):
+    episodes = 0
+    while agent.running_reward <= REWARD_THRESHOLD and time.time() < deadline:
+        agent.run_episode()
+        episodes += 1
+    print(json.dumps({"solved": agent.running_reward > REWARD_THRESHOLD, "episodes": episodes}),
+          flush=True)
+
+
+def run(rank, observers, port, seed, task, number):
+    """One process; task(agent, number) is the agent's."""
     torch.set_num_threads(1)
-    torch.manual_seed(SEED + rank)
+    torch.manual_seed(seed + rank)
     # Not 0: that is the timeout of the meeting, too.
     options = rpc.TensorPipeRpcBackendOptions(init_method=f"tcp://127.0.0.1:{port}", rpc_timeout=3600)
     rpc.init_rpc("agent" if rank == 0 else f"observer{rank - 1}", rank=rank,
                  world_size=observers + 1, rpc_backend_options=options)
     if rank == 0:
-        agent = Agent(observers)
-        agent.run_episode()
-        start = time.perf_counter()
-        steps = sum(agent.run_episode() for _ in range(episodes))
-        print(steps / (time.perf_counter() - start), flush=True)
+        task(Agent(observers, seed), number)
     rpc.shutdown()
 
 
+def main(request, observers, *numbers):
+    if request == "speed":
+        what = (SEED, measure_speed, int(numbers[0]))
+    else:
+        what = (int(numbers[0]), solve, time.time() + float(numbers[1]))
+    multiprocessing.spawn(run, args=(int(observers), free_port(), *what), nprocs=int(observers) + 1)
+
+
 if __name__ == "__main__":
-    count, number = map(int, sys.argv[1:])
-    multiprocessing.spawn(run, args=(count, number, free_port()), nprocs=count + 1)
+    main(*sys.argv[1:])
