@@ -45,12 +45,12 @@ test-asan test-tsan: test-%:
 soak: build ## the fault tests, again and again (SOAK_ROUNDS=20)
 	@ctest --preset dev --label-regex integration --repeat until-fail:$(or $(SOAK_ROUNDS),20)
 
-bench: build .venv/.complete ## disttrain beside its peers, in one run; writes tests/bench/RESULTS.md
+bench: build .venv/.complete ## disttrain beside its peers, in one run; writes tests/bench/RESULTS.md and charts
 	@python3 -B tests/bench/bench.py --peers-python .venv/bin/python
 
 # The peers. Without pip inside, so that python3-venv is not needed.
 .venv/.complete: tests/bench/requirements.txt
-	@echo "bench: will install torch and its CUDA libraries (3 GB) into .venv"
+	@echo "bench: will install torch with its CUDA libraries, Ray and Monarch (6 GB) into .venv"
 	@python3 -m venv --without-pip --clear .venv
 	@python3 -m pip --python .venv/bin/python install --quiet --disable-pip-version-check -r $<
 	@touch $@

@@ -2,22 +2,10 @@
 """Turns what was measured into RESULTS.md."""
 
 import datetime
-import os
-import platform
 import statistics
-import subprocess
 
-
-def percentile(values, share):
-    """The value that `share` of all values do not exceed."""
-    ordered = sorted(values)
-    return ordered[min(len(ordered) - 1, int(share * len(ordered)))]
-
-
-def ratio_to(base, series):
-    """The median over the rounds of the medians' ratio: noise that lasts hits both."""
-    return statistics.median(statistics.median(ours) / statistics.median(theirs)
-                             for ours, theirs in zip(series, base))
+from machine import machine, versions
+from measured import calls_per_second, flat, percentile, ratio_to
 
 
 def torch_columns(run):
@@ -37,68 +25,105 @@ def duration(seconds):
     return f"{seconds * 1e3:.1f} ms" if seconds >= 1e-2 else f"{seconds * 1e6:.1f} µs"
 
 
+def mebibytes(size):
+    return f"{size / 2**20:.0f} MiB"
+
+
 def round_trip_rows(measured):
-    for socket, cores, payload, size, by_name in measured:
+    for socket, place, payload, size, by_name in measured:
         base = next(iter(by_name.values()))
-        for name, series in by_name.items():
-            calls = [seconds for one_round in series for seconds in one_round]
+        for name, rounds in by_name.items():
+            calls = flat(rounds)
             median = statistics.median(calls)
             # There and back again.
             speed = f"{2 * size / median / 1e9:.2f} GB/s" if size >= 1 << 20 else ""
-            yield [socket, cores, payload, name, duration(median), duration(percentile(calls, 0.99)),
-                   f"{ratio_to(base, series):.2f}", speed]
+            yield [socket, place, payload, name, duration(median), duration(percentile(calls, 0.99)),
+                   f"{ratio_to(base, rounds):.2f}", speed]
 
 
-def _output(*command):
-    return subprocess.run(command, check=True, capture_output=True, text=True).stdout.strip()
+def load_rows(loads):
+    for socket, place, load, answers in loads:
+        for name, rounds in answers.items():
+            calls = flat(answer["seconds"] for answer in rounds)
+            yield [socket, place, load, name, f"{calls_per_second(rounds):.0f}",
+                   duration(statistics.median(calls)), duration(percentile(calls, 0.99))]
 
 
-def machine():
-    with open("/proc/cpuinfo", encoding="utf-8") as file:
-        models = [line.split(":", 1)[1].strip() for line in file if line.startswith("model name")]
-    with open("/etc/os-release", encoding="utf-8") as file:
-        system = next(line.split("=", 1)[1].strip().strip('"') for line in file
-                      if line.startswith("PRETTY_NAME="))
-    memory = os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES") / 2**30
-    return (f"{os.cpu_count()} × {models[0] if models else platform.machine()}, {memory:.0f} GiB, "
-            f"{system}, Linux {platform.release()}")
+def spread(values, show):
+    return [show(pick(values)) for pick in (statistics.median, min, max)]
 
 
-def versions(source_dir):
-    commit = _output("git", "-C", source_dir, "rev-parse", "--short", "HEAD")
-    compiler = _output("c++", "--version").splitlines()[0]
-    grpc = _output("pkg-config", "--modversion", "grpc++")
-    return f"disttrain at {commit}, {compiler}, gRPC {grpc}"
+def solved_row(name, outcomes):
+    """Median, least and most; a run that was stopped lasted longer than it did."""
+    seconds = [outcome.seconds for outcome in outcomes]
+    limits = {outcome.seconds for outcome in outcomes if not outcome.solved}
+    more = {outcome.episodes for outcome in outcomes if not outcome.solved}
+    show = lambda value: f"{'> ' if limits and value >= min(limits) else ''}{value:.1f} s"
+    count = lambda value: f"{'> ' if more and value >= min(more) else ''}{value:.0f}"
+    return [name, str(len(outcomes)), str(sum(outcome.solved for outcome in outcomes)),
+            *spread(seconds, show), *spread([outcome.episodes for outcome in outcomes], count)]
 
 
-def render(source_dir, round_trips, memory, roster, jobs):
-    ranks, roster_times = roster
-    mebibytes = lambda size: f"{size / 2**20:.0f} MiB"
-    parts = [
-        "# What `make bench` measured last\n",
-        f"{datetime.date.today()} · {machine()} · {versions(source_dir)}\n",
-        "All contenders of a table took turns within one run. *ratio*: to the raw socket of the same "
-        "kind, the median over all rounds of the medians' ratio. Figures of different runs do not "
-        "compare.\n",
+def calls_part(measured, images):
+    return [
         "## There and back\n",
         "A tensor of float32 to another process and back, one call after the other. *on*: the two "
-        "ends run on one core each, or share one.\n",
+        "ends run on one core each, or share one. *own choice*: Ray and Monarch do not let one choose; "
+        "beside them the raw socket and disttrain run over TCP. Ray's own processes (raylet, "
+        "gcs_server and others) are not bound to a core; large arrays go through memory that it shares "
+        "between both ends, and come out read-only.\n",
+        *images[:2],
         table(["socket", "on", "payload", "", "median", "p99", "ratio", "both ways"],
-              round_trip_rows(round_trips)),
-        "Peak resident memory after that, 64 MiB tensors included:\n",
+              round_trip_rows(measured.round_trips)),
+        "## Many calls at once\n",
+        "4 floats there and back, again: by one thread that keeps so many calls in flight and waits "
+        "for the oldest, or by 16 threads, one call after the other each. gRPC's calls in "
+        "flight use its callback API on both ends. *calls a second*: the median over the rounds.\n",
+        images[2],
+        table(["socket", "on", "calls", "", "calls a second", "median", "p99"],
+              load_rows(measured.loads)),
+        "Peak resident memory after all that, 64 MiB tensors included:\n",
         table(["socket", "", "caller", "peer"],
               [[socket, name, mebibytes(caller), mebibytes(peer)]
-               for socket, name, caller, peer in memory]),
+               for socket, name, caller, peer in measured.memory]),
+    ]
+
+
+def jobs_part(measured, images):
+    parts = [
         "## Whole jobs\n",
-        f"A roster of {ranks} ranks, each with a connection of its own, completes in "
-        f"{statistics.median(roster_times):.2f} s (median of {len(roster_times)}).\n",
+        f"A roster of {measured.roster_ranks} ranks, each with a connection of its own, completes in "
+        f"{statistics.median(measured.roster_seconds):.2f} s (median of "
+        f"{len(measured.roster_seconds)}).\n",
         "`dtj run -f manifests/cartpole.yaml` with its agent and so many observers. *start*: from the "
         "command to the end of the first episode.\n",
+        images[3],
         table(["observers", "start", "environment steps a second", "torch's RPC and Gymnasium", "ratio",
                "resident: agent", "observer"],
               [[str(run["observers"]), f"{run['start_seconds']:.2f} s",
                 f"{run['steps_per_second']:.0f}", *torch_columns(run),
                 mebibytes(run["memory"]["agent"]), mebibytes(run["memory"]["observer"])]
-               for run in jobs]),
+               for run in measured.jobs]),
+        "Until it is solved, two observers, a run for each seed; from the command to its end. A run "
+        "that was stopped unsolved counts as *longer than* it was.\n",
     ]
-    return "\n".join(parts)
+    rows = [solved_row("`dtj run`", measured.solved)]
+    if measured.torch_solved:
+        rows.append(solved_row("torch's RPC and Gymnasium", measured.torch_solved))
+    parts.append(table(["", "runs", "solved", "median", "least", "most", "episodes: median", "least",
+                        "most"], rows))
+    return parts
+
+
+def render(source_dir, peers_python, measured, charts):
+    """`charts`: {what it shows: file name}, in the order of the tables."""
+    images = [f"![{title}]({file_name})\n" for title, file_name in charts.items()]
+    return "\n".join([
+        "# What `make bench` measured last\n",
+        f"{datetime.date.today()} · {machine()} · {versions(source_dir, peers_python)}\n",
+        "All contenders of a table took turns within one run. *ratio*: to the raw socket of the same "
+        "kind, the median over all rounds of the medians' ratio. Figures of different runs do not "
+        "compare.\n",
+        *calls_part(measured, images),
+        *jobs_part(measured, images),
+    ])

@@ -39,7 +39,8 @@ def main():
         rpc.shutdown()  # waits for the caller's
         return
     port = free_port()
-    peer = subprocess.Popen([sys.executable, os.path.abspath(__file__), "--peer", str(port), sys.argv[1]])
+    peer = subprocess.Popen([sys.executable, "-B", "-W", "ignore", os.path.abspath(__file__), "--peer",
+                             str(port), sys.argv[1]])
     join("caller", 0, port, sys.argv[1])
 
     def prepare(floats):
